@@ -250,7 +250,7 @@ class Reconciler:
                 datapath = self.switches.datapath(number)
                 self.switches.carry_out(number, [message(datapath, rule) for rule in of_switch[number]])
 
-        _all(change, of_switch, strict=strict)
+        _change_switches(change, of_switch, strict=strict)
 
     def _set_links(self, step: Step, *, strict: bool) -> None:
         up = step.action == "links on"
@@ -264,7 +264,7 @@ class Reconciler:
                 if topology.channel_source[channel] == number:
                     self.switches.set_port(number, ports[int(topology.out_port[channel])], up=up)
 
-        _all(change, {int(topology.channel_source[channel]) for channel in ends}, strict=strict)
+        _change_switches(change, {int(topology.channel_source[channel]) for channel in ends}, strict=strict)
 
     # ---------------------------------------------------------------------------------------------------- status
 
@@ -312,7 +312,7 @@ def _by_switch(rules: Iterable[Rule], switches: int) -> list[dict[Any, Rule]]:
     return wanted
 
 
-def _all(change: Callable[[int], None], switches: Collection[int], *, strict: bool) -> None:
+def _change_switches(change: Callable[[int], None], switches: Collection[int], *, strict: bool) -> None:
     """Change switches in parallel; raises the first SwitchError after all were tried, if `strict`."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         attempts = [pool.submit(change, number) for number in sorted(switches)]

@@ -272,7 +272,7 @@ class SegmentReconciler(FastReconciler):
         """A switch says that a port went down, or came up."""
         heard = time.monotonic()
         with self._manager.state:
-            if self._manager.tracker.concerned(number, port):
+            if self._manager.tracker.has_neighbour(number, port):
                 self._manager.tracker.port_changed(number, port, down=down)
             self._seen_last = self._round
             if down:
@@ -331,7 +331,7 @@ class SegmentReconciler(FastReconciler):
         """See Installer."""
         self._each(self._moved, self.switches.confirm)
 
-    def drained(self, goes_on: Callable[[], bool]) -> bool:
+    def wait_for_drain(self, goes_on: Callable[[], bool]) -> bool:
         """See Installer: for as long as frames can be under way at most."""
         queue, routes = self.plan.scenario.links.queue_frames, self._manager.whole.routes
         until = time.monotonic() + max(TAKEN_OVER, drain_seconds(self._topology, routes, self.rate, queue))

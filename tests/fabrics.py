@@ -17,7 +17,7 @@ from testbed.base.model import Topology, VlanPlan
 from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.build import grouped, make_topology, on_circle
+from testbed.fabric.topologies.build import count_pairs, make_topology, on_circle
 from testbed.fabric.transition import successor
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import assign_fixed
@@ -140,7 +140,7 @@ def fabrics() -> st.SearchStrategy[dict[str, Any]]:
 
 def fabric_of_pairs(pairs: list[tuple[int, int]], hosts_on: list[int]) -> Topology:
     """Switches linked by pairs, a pair named twice by parallel links."""
-    once, count = grouped(pairs)
+    once, count = count_pairs(pairs)
     return make_topology("graph", once, hosts_on, on_circle(len(hosts_on)), parallel_links=count)
 
 

@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from testbed.base.model import Topology
 from testbed.fabric.topologies import TopologyKind
-from testbed.fabric.topologies.build import Extent, grouped, make_topology
+from testbed.fabric.topologies.build import Extent, count_pairs, make_topology
 from testbed.fabric.topologies.grid import Torus, torus
 
 
@@ -36,7 +36,7 @@ def chords(side: int) -> list[tuple[int, int]]:
 
 def build(spec: ChordTorus) -> Topology:
     plain = torus(Torus((spec.side, spec.side)))
-    pairs, parallel = grouped([*map(tuple, plain.links.tolist()), *chords(spec.side)])
+    pairs, parallel = count_pairs([*map(tuple, plain.links.tolist()), *chords(spec.side)])
     return make_topology(
         "chord_torus", pairs, [spec.hosts_per_switch] * plain.switch_count, plain.positions,
         parallel_links=parallel, sizes=plain.sizes, coordinates=plain.coordinates,

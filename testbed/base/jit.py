@@ -50,7 +50,7 @@ def jit(function: Kernel) -> Kernel:
     It lets go of the interpreter's lock, so threads run kernels side by side. With NUMBA_DISABLE_JIT=1 in the
     environment functions stay what they are.
     """
-    return _compiled(function, cache=True, nogil=True)
+    return _compile_kernel(function, cache=True, nogil=True)
 
 
 def jit_unless_small(function: Kernel) -> Kernel:
@@ -122,7 +122,9 @@ def jit_inner(function: Kernel) -> Kernel:
     call takes longer than what the function does. It has no entry for the interpreter, which would take as long to
     compile as the function.
     """
-    inner: Any = _compiled(function, cache=True, nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True)
+    inner: Any = _compile_kernel(
+        function, cache=True, nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True
+    )
 
     def keep(result: Any) -> None:
         inner.overloads[tuple(result.signature.args)] = result
@@ -143,7 +145,7 @@ def _tell() -> None:
     )
 
 
-def _compiled(function: Kernel, **options: bool) -> Kernel:
+def _compile_kernel(function: Kernel, **options: bool) -> Kernel:
     if INTERPRETED:
         return function
     import numba  # noqa: PLC0415 - takes 0.2 s

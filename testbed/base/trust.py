@@ -159,14 +159,14 @@ def store() -> Path:
     return home / ".local" / "state" / "testbed" / "trusted"
 
 
-def remembered() -> tuple[frozenset[str], str]:
+def read_store() -> tuple[frozenset[str], str]:
     """Digests in the store; and why it is not used, empty where it is, or where there is none."""
     file = store()
     try:
-        wrong = _unsafe(file.parent, os.lstat(file.parent), stat.S_IWGRP | stat.S_IWOTH)
+        wrong = _explain_distrust(file.parent, os.lstat(file.parent), stat.S_IWGRP | stat.S_IWOTH)
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as opened:
-            wrong = wrong or _unsafe(file, os.fstat(handle), _OTHERS)
+            wrong = wrong or _explain_distrust(file, os.fstat(handle), _OTHERS)
             text = "" if wrong else opened.read(MAX_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return frozenset(), ""
@@ -181,12 +181,12 @@ def remember(file: Program) -> str:
     target = store()
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wrong = _unsafe(target.parent, os.lstat(target.parent), stat.S_IWGRP | stat.S_IWOTH)
+        wrong = _explain_distrust(target.parent, os.lstat(target.parent), stat.S_IWGRP | stat.S_IWOTH)
         if wrong:
             return wrong
         handle = os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            wrong = _unsafe(target, os.fstat(handle), _OTHERS)
+            wrong = _explain_distrust(target, os.fstat(handle), _OTHERS)
             if not wrong:
                 os.write(handle, f"{file.digest} {json.dumps(file.path)}\n".encode())  # one call: no line in another
         finally:
@@ -196,7 +196,7 @@ def remember(file: Program) -> str:
     return wrong
 
 
-def _unsafe(path: Path, status: os.stat_result, forbidden: int) -> str:
+def _explain_distrust(path: Path, status: os.stat_result, forbidden: int) -> str:
     """Why what others may have written is not believed; empty where only the caller can have."""
     if stat.S_ISLNK(status.st_mode):
         return f"{path} is a link"
@@ -212,7 +212,7 @@ Decide = Callable[[Program], bool]
 
 def is_remembered(file: Program) -> bool:
     """Whether this content has been trusted by the caller before."""
-    return file.digest in remembered()[0]
+    return file.digest in read_store()[0]
 
 
 _DECIDES: list[Decide] = [is_remembered]
@@ -225,7 +225,7 @@ def may_run(file: Program) -> bool:
 
 def why_not(what: str, file: Program) -> str:
     """The sentence for what may not run: what it would do, and how it is trusted."""
-    unused = remembered()[1]
+    unused = read_store()[1]
     return (
         f"{what}, and you have not said that you trust it; read {file.path}, then say {argument('trust', value=True)}"
         + (f". What was trusted before is not used: {unused}" if unused else "")

@@ -8,7 +8,7 @@ from testbed.base.model import Ints
 from testbed.dataplane.kernels.packets_state import PacketTables
 
 
-def both(old: PacketTables, new: PacketTables) -> PacketTables:
+def merge_tables(old: PacketTables, new: PacketTables) -> PacketTables:
     """Tables with the VLANs of two plans of one fabric, and the PVIDs of the first.
 
     A VLAN of one identifier has the same links and members in both; entries of either are there.

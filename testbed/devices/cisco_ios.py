@@ -11,7 +11,7 @@ from __future__ import annotations
 from testbed.base.errors import Problem
 from testbed.devices.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan
 from testbed.devices.ios_words import port_of
-from testbed.devices.port_names import listed
+from testbed.devices.port_names import format_ranges
 from testbed.devices.read_ios import read_ios
 from testbed.devices.settings import PortSettings, SwitchSettings
 
@@ -35,7 +35,7 @@ def _commands(writing: Writing, switch: SwitchSettings) -> str:
         "configure terminal",
         *(line for name in names for line in (f"interface {name}", "shutdown", "exit")),
         "vtp mode transparent",
-        f"vlan {listed([*(vlan for vlan in switch.vlans if vlan > 1), parked])}",
+        f"vlan {format_ranges([*(vlan for vlan in switch.vlans if vlan > 1), parked])}",
         "exit",
         f"no spanning-tree vlan 1-{_LAST_VLAN}",
         f"mac address-table aging-time {AGEING}",
@@ -44,7 +44,7 @@ def _commands(writing: Writing, switch: SwitchSettings) -> str:
         lines += _port(writing, port, parked)
     for vlan, host, number in switch.table.rows():
         name = writing.ports.of(number)
-        lines.append(f"mac address-table static {dotted(writing.macs[host])} vlan {vlan} interface {name}")
+        lines.append(f"mac address-table static {format_mac(writing.macs[host])} vlan {vlan} interface {name}")
     return header(writing, switch, "!") + "\n".join([*lines, "end", ""])
 
 
@@ -58,7 +58,7 @@ def _port(writing: Writing, port: PortSettings, parked: int) -> list[str]:
         lines += [
             "switchport mode trunk",
             f"switchport trunk native vlan {native}",
-            f"switchport trunk allowed vlan {listed([*port.tagged, *port.untagged])}",
+            f"switchport trunk allowed vlan {format_ranges([*port.tagged, *port.untagged])}",
         ]
     else:
         lines += ["switchport mode access", f"switchport access vlan {port.pvid}"]
@@ -68,7 +68,7 @@ def _port(writing: Writing, port: PortSettings, parked: int) -> list[str]:
     return [*lines, "no shutdown", "exit"]
 
 
-def dotted(mac: str) -> str:
+def format_mac(mac: str) -> str:
     """`0200.0000.0001` for 02:00:00:00:00:01."""
     digits = mac.replace(":", "")
     return f"{digits[:4]}.{digits[4:8]}.{digits[8:]}"

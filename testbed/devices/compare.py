@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.devices.bridge import Bridge, BridgePort, Reading
-from testbed.devices.port_names import PortNames, listed
+from testbed.devices.port_names import PortNames, format_ranges
 from testbed.devices.settings import PortSettings, SwitchSettings
 
 
@@ -112,7 +112,7 @@ def _of_port(switch: str, port: str, found: BridgePort, planned: BridgePort) -> 
         if change[0] != change[1]:
             by_change.setdefault(change, []).append(vlan)
     for (one, other), vlans in by_change.items():
-        what = f"membership in VLAN{'s' * (len(vlans) > 1)} {listed(vlans)}"
+        what = f"membership in VLAN{'s' * (len(vlans) > 1)} {format_ranges(vlans)}"
         yield Difference(switch, port, what, one, other)
     for what, one_flag, other_flag in (
         ("ingress filtering", found.filters, planned.filters),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.base.others_text import csv_text
 from testbed.devices.dialect import AGEING, Dialect, Writing, nothing_refused
-from testbed.devices.port_names import listed
+from testbed.devices.port_names import format_ranges
 from testbed.devices.read_tables import read_csv
 
 PORT_COLUMNS = ("switch", "port", "peer", "peer_port", "pvid", "tagged", "untagged", "floods", "stp", "flow_control")
@@ -16,7 +16,8 @@ def _write(writing: Writing) -> dict[str, str]:
         (
             switch.name, writing.ports.of(port.number), port.peer,
             writing.ports.of(port.peer_port) if port.peer_port else "", "" if port.pvid is None else port.pvid,
-            listed(port.tagged), listed(port.untagged), "yes" if port.floods else "no", "off", writing.flow_control,
+            format_ranges(port.tagged), format_ranges(port.untagged),
+            "yes" if port.floods else "no", "off", writing.flow_control,
         )
         for switch in writing.switches
         for port in switch.ports

@@ -110,18 +110,18 @@ def _values(sections: Sections, section: str, key: str) -> list[str]:
     return [value for name, pairs in sections if name == section for word, value in pairs if word == key]
 
 
-def _last(sections: Sections, section: str, key: str, default: str) -> str:
+def _read_last_value(sections: Sections, section: str, key: str, default: str) -> str:
     return [default, *_values(sections, section, key)][-1]
 
 
 def _netdev(draft: Draft, sections: Sections, place: str) -> None:
     """A bridge, in the words of `ip link`; networkd leaves to the kernel what is not said."""
     said = {
-        "name": _last(sections, "NetDev", "Name", ""),
-        "type": _last(sections, "NetDev", "Kind", ""),
-        "vlan_filtering": _bit(_last(sections, "Bridge", "VLANFiltering", "no")),
-        "stp_state": _bit(_last(sections, "Bridge", "STP", "no")),
-        "vlan_default_pvid": _last(sections, "Bridge", "DefaultPVID", "1").replace("none", "0"),
+        "name": _read_last_value(sections, "NetDev", "Name", ""),
+        "type": _read_last_value(sections, "NetDev", "Kind", ""),
+        "vlan_filtering": _bit(_read_last_value(sections, "Bridge", "VLANFiltering", "no")),
+        "stp_state": _bit(_read_last_value(sections, "Bridge", "STP", "no")),
+        "vlan_default_pvid": _read_last_value(sections, "Bridge", "DefaultPVID", "1").replace("none", "0"),
     }
     carry_out(draft, ["ip", "link", "add", *(word for pair in said.items() for word in pair)], place)
     draft.pvid_default = "" if _values(sections, "Bridge", "DefaultPVID") else "networkd-default-pvid"
@@ -132,22 +132,22 @@ def _bit(value: str) -> str:
 
 
 def _network(draft: Draft, sections: Sections, place: str) -> None:
-    device = _last(sections, "Match", "Name", "")
-    if _last(sections, "Link", "ActivationPolicy", "up") in ("always-down", "down", "manual"):
+    device = _read_last_value(sections, "Match", "Name", "")
+    if _read_last_value(sections, "Link", "ActivationPolicy", "up") in ("always-down", "down", "manual"):
         draft.up[device] = False
     if _values(sections, "Network", "Bridge") and any(sign in device for sign in "*?[ !"):
         sentence = f'"{device}" stands for several ports, and is not understood; name each in a file of its own'
         draft.unclear.append(Problem(place, sentence))
     for master in _values(sections, "Network", "Bridge"):
         carry_out(draft, ["ip", "link", "set", "dev", device, "master", master], place)
-        pvid = _last(sections, "BridgeVLAN", "PVID", "")
+        pvid = _read_last_value(sections, "BridgeVLAN", "PVID", "")
         untagged = _vlans(_values(sections, "BridgeVLAN", "EgressUntagged"))
         # PVID= and EgressUntagged= make a member as well (systemd.network(5)).
         for vlan in _vlans([*_values(sections, "BridgeVLAN", "VLAN"), *untagged, *([pvid] if pvid else [])]):
             flags = ["untagged"] * (vlan in untagged) + ["pvid"] * (vlan == pvid)
             carry_out(draft, ["bridge", "vlan", "add", "dev", device, "vid", vlan, *flags], place)
         for key in _NOT_UNDERSTOOD:
-            if _TRUE.get(_last(sections, "Bridge", key, "no").lower()) == "on":
+            if _TRUE.get(_read_last_value(sections, "Bridge", key, "no").lower()) == "on":
                 sentence = f"{device}: {key}= decides which frames the port carries, and is not understood"
                 draft.unclear.append(Problem(place, sentence))
         for key, flag in _FLAGS.items():

@@ -63,6 +63,6 @@ def range_texts(numbers: Iterable[int]) -> list[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in ranges(numbers)]
 
 
-def listed(numbers: Iterable[int]) -> str:
+def format_ranges(numbers: Iterable[int]) -> str:
     """All numbers in one text: `10-17,20`."""
     return ",".join(range_texts(numbers))

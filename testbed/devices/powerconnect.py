@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import Problem
 from testbed.devices.dialect import AGEING, DEFAULT_VLAN, Dialect, Writing, header
-from testbed.devices.port_names import PortNames, listed, ranges
+from testbed.devices.port_names import PortNames, format_ranges, ranges
 from testbed.devices.read_powerconnect import port_called, read_powerconnect
 from testbed.devices.settings import PortSettings, SwitchSettings
 
@@ -82,7 +82,7 @@ def _commands(series: _Series, writing: Writing, switch: SwitchSettings) -> str:
         "no spanning-tree",
         f"bridge aging-time {AGEING}",
         *([] if series.pauses_of_port or pauses == "keep" else ["flowcontrol" if pauses == "on" else "no flowcontrol"]),
-        *(["vlan database", f"vlan {listed(vlans)}", "exit"] if vlans else []),
+        *(["vlan database", f"vlan {format_ranges(vlans)}", "exit"] if vlans else []),
     ]
     for port in switch.ports:
         lines += _port(series, writing, port)
@@ -108,9 +108,9 @@ def _port(series: _Series, writing: Writing, port: PortSettings) -> list[str]:
     if port.used:
         lines.append("switchport mode general")
         if port.tagged:
-            lines.append(f"switchport general allowed vlan add {listed(port.tagged)} tagged")
+            lines.append(f"switchport general allowed vlan add {format_ranges(port.tagged)} tagged")
         if port.untagged:
-            lines.append(f"switchport general allowed vlan add {listed(port.untagged)} untagged")
+            lines.append(f"switchport general allowed vlan add {format_ranges(port.untagged)} untagged")
         if port.pvid is None:
             lines.append("switchport general acceptable-frame-type tagged-only")
         else:

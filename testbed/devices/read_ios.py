@@ -20,7 +20,7 @@ from testbed.devices.read_lines import (
     SwitchLines,
     is_pager,
     mac_of,
-    nothing,
+    make_empty_bridge,
     text_of,
     vlan_of,
     vlans_of,
@@ -37,7 +37,7 @@ def read_ios(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]
     """Read the file of one switch; see Dialect.read."""
     file = text_of(name, dict(files))
     if file is None:
-        return nothing(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
+        return make_empty_bridge(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
     reader = _Reader(SwitchLines(file, "ios"))
     lines = files[file].splitlines()
     for number, line in enumerate(lines, 1):
@@ -191,9 +191,9 @@ class _Reader:
             case ["channel-group", *_]:
                 raise LineError("a port should join a port channel by channel-group NUMBER mode MODE")
             case _:
-                self._other(name, port, " ".join(said), negated=negated)
+                self._read_other_line(name, port, " ".join(said), negated=negated)
 
-    def _other(self, name: str, port: PortLines, said: str, *, negated: bool) -> None:
+    def _read_other_line(self, name: str, port: PortLines, said: str, *, negated: bool) -> None:
         """A line that is not about VLANs: it moves no frame, or makes a routed port, or is not understood."""
         if negated and said.startswith((*ios_words.ROUTED, *ios_words.FILTERS)):
             return

@@ -201,7 +201,7 @@ class SwitchLines:
             inside=frozenset(port for port in ports if port.startswith("AppGigabitEthernet")),
             passed=self.passed,
             dtp=dtp,
-            unmentioned=self._unmentioned(made),
+            unmentioned=self._make_unmentioned(made),
         )
         bridge = Bridge(
             name, True, stp, {port: said for port, said in ports.items() if _carries(said)}, self.fdb, channels,
@@ -226,7 +226,7 @@ class SwitchLines:
         unlisted = not self.lists_vlans and ((said.access or 1) > 1 or mode == "trunk")
         return (*found, f"{self.kind}-vlans") if unlisted else tuple(found)
 
-    def _unmentioned(self, made: VlanSet) -> Unmentioned:
+    def _make_unmentioned(self, made: VlanSet) -> Unmentioned:
         plain = PortLines(tags_native=self.tags_native)
         dtp = Dtp("auto", plain.as_trunk(made), self.domain) if self.kind == "ios" else None
         return Unmentioned(plain.as_access(made), f"{self.kind}-port", dtp)
@@ -248,7 +248,7 @@ def is_pager(line: str) -> bool:
     return bool(_PAGER.search(line))
 
 
-def nothing(name: str, problem: Problem) -> tuple[Bridge, list[Problem]]:
+def make_empty_bridge(name: str, problem: Problem) -> tuple[Bridge, list[Problem]]:
     """A switch of which nothing could be read."""
     return Bridge(name, True, False, {}, {}), [problem]
 

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.limits import parse_json
 from testbed.devices.bridge import Bridge, BridgePort, Entry, Reading
-from testbed.devices.read_lines import nothing
+from testbed.devices.read_lines import make_empty_bridge
 from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 
 COMMANDS = ("ovsdb-client --format=json dump", "ovs-appctl fdb/show BRIDGE")
@@ -30,15 +30,17 @@ def read_open_vswitch(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
     """Read NAME.json or NAME/ovsdb.json, and static entries from NAME/fdb.txt; see Dialect.read."""
     file = next((path for path in (f"{name}/ovsdb.json", f"{name}.json") if path in files), None)
     if file is None:
-        return nothing(name, Problem(f"{name}/ovsdb.json", f"is not there, so {name} cannot be checked"))
+        return make_empty_bridge(name, Problem(f"{name}/ovsdb.json", f"is not there, so {name} cannot be checked"))
     problems: list[Problem] = []
     tables = _tables(files[file], file, problems)
     if problems:
-        return nothing(name, problems[0])
+        return make_empty_bridge(name, problems[0])
     bridges = {row["name"]: row for row in tables["Bridge"].values()}
     if len(bridges) != 1 and name not in bridges:
         names = ", ".join(sorted(bridges)) or "none"
-        return nothing(name, Problem(file, f"should have one bridge, or one that is called {name}, and has {names}"))
+        return make_empty_bridge(
+            name, Problem(file, f"should have one bridge, or one that is called {name}, and has {names}")
+        )
     bridge = bridges[name] if name in bridges else next(iter(bridges.values()))
     if bridge["controller"] or bridge["fail_mode"] == ["secure"]:
         sentence = f"{bridge['name']} takes its rules from a controller, so the VLANs of its ports do not decide"

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from testbed.base.errors import Problem
 from testbed.base.limits import SWITCH_PORTS, allowed, too_much
 from testbed.devices.bridge import Bridge
-from testbed.devices.port_names import listed
+from testbed.devices.port_names import format_ranges
 from testbed.devices.read_lines import (
     LineError,
     PortLines,
     SwitchLines,
     is_pager,
     mac_of,
-    nothing,
+    make_empty_bridge,
     text_of,
     vlan_of,
     vlans_of,
@@ -118,7 +118,7 @@ def read_powerconnect(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
     """Read the file of one switch; see Dialect.read."""
     file = text_of(name, dict(files))
     if file is None:
-        return nothing(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
+        return make_empty_bridge(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
     reader = _Reader(SwitchLines(file, "powerconnect"))
     for number, line in enumerate(files[file].splitlines(), 1):
         reader.line(number, line.strip())
@@ -160,7 +160,7 @@ class _Reader:
         for label, port in self.switch.ports.items():
             missing = (port.tagged | port.untagged) - self.switch.vlans if port.mode == "general" else VlanSet()
             if missing:
-                sentence = f"{label} is in VLAN {listed(missing)}, which the VLAN database does not have"
+                sentence = f"{label} is in VLAN {format_ranges(missing)}, which the VLAN database does not have"
                 self.switch.problems.append(Problem(self.switch.file, sentence))
             if port.mode == "trunk" and port.allowed is None and not port.shut and label not in self.switch.channels:
                 sentence = f"{label} is a trunk without a line of its VLANs; which it has then depends on the series"

@@ -70,14 +70,14 @@ def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Prob
     except _DAMAGE as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         return nothing, [Problem(f"{name}/{file}", f"is not what {COMMANDS[file]} prints: {what}")]
-    down = dict(_down(links, ports))
-    unclear = list(_unclear(f"{name}/link.json", links))
+    down = dict(_find_down_ports(links, ports))
+    unclear = list(_find_unclear_flags(f"{name}/link.json", links))
     if protocol.lower() != "802.1q":
         unclear.append(Problem(f"{name}/bridge.json", f"vlan_protocol {protocol} is not understood, only 802.1Q"))
     reading = Reading(
         down=down,
         unclear=tuple(unclear),
-        origins={port: (f"{name}/link.json and vlan.json: {_told(links[port])}",) for port in links},
+        origins={port: (f"{name}/link.json and vlan.json: {_describe_flags(links[port])}",) for port in links},
         defaults={port: ("linux-floods",) for port, link in links.items() if any(flag not in link for flag in _FLAGS)},
         addresses=addresses,
         shows_states=True,
@@ -113,7 +113,9 @@ def _port(link: Mapping[str, Any], vlans: list[dict[str, Any]]) -> BridgePort:
     return BridgePort(pvid, members, untagged, **{flag: bool(link.get(flag, True)) for flag in _FLAGS})
 
 
-def _down(links: Mapping[str, Mapping[str, Any]], ports: Mapping[str, BridgePort]) -> Iterator[tuple[str, str]]:
+def _find_down_ports(
+    links: Mapping[str, Mapping[str, Any]], ports: Mapping[str, BridgePort]
+) -> Iterator[tuple[str, str]]:
     """Ports that carry nothing, and why: they are down, or the spanning tree protocol keeps them so."""
     for port, link in links.items():
         flags, state = link.get("flags"), str(link.get("state", "forwarding")).lower()
@@ -126,7 +128,7 @@ def _down(links: Mapping[str, Mapping[str, Any]], ports: Mapping[str, BridgePort
             yield port, IN_NO_VLAN
 
 
-def _unclear(file: str, links: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
+def _find_unclear_flags(file: str, links: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
     for port, link in links.items():
         for flag in _NOT_UNDERSTOOD:
             if link.get(flag):
@@ -135,6 +137,6 @@ def _unclear(file: str, links: Mapping[str, Mapping[str, Any]]) -> Iterator[Prob
             yield Problem(file, f"{port}: backup_port sends frames another way, and is not understood")
 
 
-def _told(link: Mapping[str, Any]) -> str:
+def _describe_flags(link: Mapping[str, Any]) -> str:
     flags = ", ".join(f"{flag} {'on' if link[flag] else 'off'}" for flag in _FLAGS if flag in link)
     return f"state {link.get('state', 'not said')}, {flags}"

@@ -12,20 +12,22 @@ from testbed.base.limits import parse_json
 from testbed.base.others_text import unescape_cell
 from testbed.base.units import counted
 from testbed.devices.bridge import Bridge, BridgePort, Entry, Reading
-from testbed.devices.read_lines import LineError, mac_of, nothing, vlans_of
+from testbed.devices.read_lines import LineError, mac_of, make_empty_bridge, vlans_of
 
 
 def read_sonic(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
     """Read config_db.json and the entries for swssconfig of one switch; see Dialect.read."""
     file = next((path for path in (f"{name}/config_db.json", f"{name}.json") if path in files), None)
     if file is None:
-        return nothing(name, Problem(f"{name}/config_db.json", f"is not there, so {name} cannot be checked"))
+        return make_empty_bridge(name, Problem(f"{name}/config_db.json", f"is not there, so {name} cannot be checked"))
     said, problem = _json(files, file, dict)
     if problem is not None:
-        return nothing(name, problem)
+        return make_empty_bridge(name, problem)
     if "PORT" not in said or "VLAN_MEMBER" not in said:
         missing = "PORT" if "PORT" not in said else "VLAN_MEMBER"
-        return nothing(name, Problem(file, f"has no table {missing}, so it is no config_db.json of a SONiC switch"))
+        return make_empty_bridge(
+            name, Problem(file, f"has no table {missing}, so it is no config_db.json of a SONiC switch")
+        )
     problems: list[Problem] = []
     channels = _sonic_channels(said, file, problems)
     down: dict[str, str] = {}

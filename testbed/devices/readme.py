@@ -94,7 +94,7 @@ def _management(writing: Writing, model: SwitchModel | None) -> str:
     """Where a switch can still be reached."""
     if model is None:
         return "Ports that are not named here are left as they are; manage the switches through one of them."
-    full = [switch.name for switch in writing.switches if _last(switch) >= model.ports]
+    full = [switch.name for switch in writing.switches if _find_highest_port(switch) >= model.ports]
     free = (
         f"Ports above those named here are left as they are, in VLAN {DEFAULT_VLAN}: manage the switches through "
         f"{writing.ports.of(model.ports)}"
@@ -104,5 +104,5 @@ def _management(writing: Writing, model: SwitchModel | None) -> str:
     return f"{free}, but {', '.join(full)} through the serial console." if full else f"{free}."
 
 
-def _last(switch: SwitchSettings) -> int:
+def _find_highest_port(switch: SwitchSettings) -> int:
     return max((port.number for port in switch.ports), default=0)

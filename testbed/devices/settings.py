@@ -87,7 +87,7 @@ def settings_of(plan: Plan, floods: Floods = "plan") -> tuple[SwitchSettings, ..
     if isinstance(plan.vlans, VlanPlan):
         return _of_fixed(plan.topology, plan.vlans)
     settings = _of_local(plan.topology, plan.vlans)
-    return settings if floods == "members" else _confined(plan, plan.vlans, settings)
+    return settings if floods == "members" else _confine_floods(plan, plan.vlans, settings)
 
 
 def _beyond_vlans(plan: Plan) -> list[str]:
@@ -200,7 +200,7 @@ def _hosts_of_entries(plan: LocalPlan) -> tuple[Longs, Ints]:
     return row, by_key[index]
 
 
-def _confined(plan: Plan, vlans: LocalPlan, settings: tuple[SwitchSettings, ...]) -> tuple[SwitchSettings, ...]:
+def _confine_floods(plan: Plan, vlans: LocalPlan, settings: tuple[SwitchSettings, ...]) -> tuple[SwitchSettings, ...]:
     """Floods along the tree of broadcasts, or nowhere."""
     if vlans.flood_links is None:
         return tuple(

@@ -39,9 +39,11 @@ class WalkDifference:
                 return f"broadcast from {self.source}: circulates for ever (expected: {there}, once each)"
             lost = [host for host in self.planned_hosts if host not in self.received]
             more = [host for host, count in self.received.items() if count > 1 or host not in self.planned_hosts]
-            parts = [f"does not reach {_some(lost)}"] * bool(lost) + [f"reaches {_some(more)} too often"] * bool(more)
-            parts += [f"reaches {_some(self.tagged)} with a tag"] * bool(self.tagged)
-            way = "goes by " + _some(sorted(set(self.taken) ^ set(self.planned))) + " otherwise than planned"
+            parts = [f"does not reach {_shorten_names(lost)}"] * bool(lost) + [
+                f"reaches {_shorten_names(more)} too often"
+            ] * bool(more)
+            parts += [f"reaches {_shorten_names(self.tagged)} with a tag"] * bool(self.tagged)
+            way = "goes by " + _shorten_names(sorted(set(self.taken) ^ set(self.planned))) + " otherwise than planned"
             return f"broadcast from {self.source}: {', '.join(parts) or way} (expected: {there}, once each)"
         return f"{self.source}→{self.destination}: {self._what()}, expected {self._wanted()}"
 
@@ -50,12 +52,12 @@ class WalkDifference:
         if self.endless:
             return f"circulates for ever, from {self.at} on"
         if self.tagged:
-            return f"reaches {_some(self.tagged)} with a tag{after}"
+            return f"reaches {_shorten_names(self.tagged)} with a tag{after}"
         if not self.received:
             return f"dropped{after}"
         if self.received == {self.destination: 1}:
             return f"arrives by {' '.join(self.taken) or 'no link'}"
-        return f"flooded to {_some([*self.received])} from {self.at} on"
+        return f"flooded to {_shorten_names([*self.received])} from {self.at} on"
 
     def _wanted(self) -> str:
         arrives = self.received == {self.destination: 1} and not self.endless
@@ -75,7 +77,7 @@ class WalkDifference:
         return {**asdict(self), "sentence": str(self)}
 
 
-def _some(names: Sequence[str]) -> str:
+def _shorten_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 

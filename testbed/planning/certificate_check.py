@@ -72,7 +72,7 @@ def number(text: str, form: str, least: int, most: int) -> int:
 
 
 @cache
-def compiled(actions: str, table: int, tagged: bool) -> Steps:
+def compile_actions(actions: str, table: int, tagged: bool) -> Steps:
     """What a rule of a table does, whose match tells whether frames have a tag."""
     steps: list[tuple[str, int]] = []
     for action in re.split(r"(?<!\(),", actions) if actions != "drop" else ():
@@ -135,7 +135,7 @@ class Switch:
         program = (actions, values["table"], values.get("dl_vlan", -1) >= 0)
         steps = self.known.get(program)
         if steps is None:
-            steps = self.known[program] = compiled(*program)
+            steps = self.known[program] = compile_actions(*program)
             used = {name: {value for one, value in steps if one == name} for name in ("output", "in_port", "group")}
             if not (self.ports >= used["output"] | used["in_port"] and self.groups.keys() >= used["group"]):
                 raise Wrong("there is no such port or group")
@@ -369,7 +369,7 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     """A sentence for a terminal, on which nothing of the files takes effect."""
     short = text if len(text) <= WIDTH else f"{text[:WIDTH]} …"
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in short)
@@ -383,12 +383,14 @@ def main() -> int:
         plan, certificate = (json.loads(text, object_pairs_hook=each_once) for text in texts)
         found = check(plan, certificate)
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        print(f"{__doc__}\nthese are no plan and certificate: {shown(repr(error))}", file=sys.stderr)
+        print(f"{__doc__}\nthese are no plan and certificate: {escape_text(repr(error))}", file=sys.stderr)
         return 2
     right = f"certified: {len(certificate['walks'])} hosts, every pair delivered, channels in order"
     print(
         "\n".join(
-            [*map(shown, found[:LIMIT]), f"REFUTED: {len(found)} fault{'s' * (len(found) != 1)}"] if found else [right]
+            [*map(escape_text, found[:LIMIT]), f"REFUTED: {len(found)} fault{'s' * (len(found) != 1)}"]
+            if found
+            else [right]
         )
     )
     return 1 if found else 0

@@ -183,7 +183,7 @@ def load_failures(folder: Path, load: str) -> list[FailureRepeat]:
     Raises:
         InputError: the file is damaged.
     """
-    found: list[FailureRepeat] = _stored(folder / failures_file(load), load)
+    found: list[FailureRepeat] = _read_repeats(folder / failures_file(load), load)
     return found
 
 
@@ -193,11 +193,11 @@ def load_changes(folder: Path, load: str) -> list[LinkRepeat]:
     Raises:
         InputError: the file is damaged.
     """
-    found: list[LinkRepeat] = _stored(folder / changes_file(load), load)
+    found: list[LinkRepeat] = _read_repeats(folder / changes_file(load), load)
     return found
 
 
-def _stored(file: Path, load: str) -> Any:
+def _read_repeats(file: Path, load: str) -> Any:
     with reading(file):
         if not load or not file.exists():
             return []

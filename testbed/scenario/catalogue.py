@@ -34,13 +34,13 @@ def summaries(files: Mapping[str, Path]) -> dict[str, str]:
 
 def _description(file: Path) -> str:
     try:
-        text = _described(read_text(file, file.parent, most=YAML))
+        text = _read_description(read_text(file, file.parent, most=YAML))
     except (OSError, ValueError, yaml.YAMLError):
         return "cannot be read"
     return " ".join(text.split()) or "has no description:"
 
 
-def _described(text: str) -> str:
+def _read_description(text: str) -> str:
     """Value of the key `description` of a block of YAML; empty where it has none.
 
     Events are looked at one by one, because the fast loader of all of them ends the program where blocks are too deep.

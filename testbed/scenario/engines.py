@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.base.errors import Problem, did_you_mean
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def _auto_or_bool(value: object) -> object:
     if isinstance(value, bool) or value == "auto":
         return value
     near = f".{did_you_mean(value, ['auto'])}" if isinstance(value, str) else ""
-    raise ValueError(f"should be auto, true or false, not {shown(value)}{near.rstrip('.')}")
+    raise ValueError(f"should be auto, true or false, not {format_value(value)}{near.rstrip('.')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from annotated_types import Ge
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.limits import FABRIC_FILE
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.graph import Graph, Listing, graph_of, quoted
+from testbed.fabric.topologies.graph import Graph, Listing, graph_of, quote_name
 from testbed.fabric.topologies.graphml import read_graphml
 from testbed.fabric.topologies.ibnetdiscover import read_ibnetdiscover
 from testbed.fabric.topologies.node_link import read_node_link
@@ -50,7 +50,7 @@ def read_fabric_file(block: FabricFile, beside: Beside, problems: list[Problem])
     try:
         return read_fabric(_text(block.path, beside), block.path, block.format, block.hosts_per_switch)
     except InputError as error:
-        name = block.path if block.path.isprintable() else quoted(block.path)
+        name = block.path if block.path.isprintable() else quote_name(block.path)
         for problem in error.problems:
             place = f"topology.path: {name}: {problem.place}" if problem.place else f"topology.path: {name}"
             problems.append(Problem(place, problem.sentence))

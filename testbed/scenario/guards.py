@@ -17,7 +17,7 @@ from testbed.fabric.traffic import Flows, PatternError
 from testbed.fabric.verify.local import malformed as malformed_local
 
 
-def guarded(place: str, who: str, file: str, call: Callable[..., Any], check: str) -> Callable[..., Any]:
+def guard_function(place: str, who: str, file: str, call: Callable[..., Any], check: str) -> Callable[..., Any]:
     """The function with what it does wrong as InputError.
 
     Args:
@@ -35,7 +35,7 @@ def guarded(place: str, who: str, file: str, call: Callable[..., Any], check: st
         except TestbedError:
             raise
         except Exception as error:  # someone else's code may raise anything
-            raise InputError.one(place, f"{who} raised {raised(error, file)}") from error
+            raise InputError.one(place, f"{who} raised {describe_exception(error, file)}") from error
         wrong = _CHECKS[check](made, *given)
         if wrong:
             raise InputError.one(place, f"{who} {wrong}")
@@ -54,7 +54,7 @@ def guarded_pattern(who: str, file: str, make: Callable[[Topology, int], Flows])
         except PatternError:
             raise
         except Exception as error:  # as above
-            raise PatternError(f"the pattern {who} raised {raised(error, file)}") from error
+            raise PatternError(f"the pattern {who} raised {describe_exception(error, file)}") from error
         hosts = topology.host_count
         wrong = next((pair for pair in pairs if not all(0 <= host < hosts for host in pair)), None)
         if wrong is not None:
@@ -66,7 +66,7 @@ def guarded_pattern(who: str, file: str, make: Callable[[Topology, int], Flows])
     return guarded_call
 
 
-def raised(error: BaseException, file: str) -> str:
+def describe_exception(error: BaseException, file: str) -> str:
     """An exception in a few words, with the last line of a file that it came by."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     text = str(error).strip().partition("\n")[0]

@@ -20,7 +20,7 @@ from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.scenario.beside import EVERY_KEY, Beside
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
-from testbed.scenario.models import fill, key_of, not_one_of, shown, unknown_key
+from testbed.scenario.models import fill, format_value, key_of, not_one_of, unknown_key
 from testbed.scenario.own_traffic import with_pattern
 from testbed.scenario.paths_file import with_paths
 from testbed.scenario.plugins import load_files, load_installed, why_broken
@@ -205,10 +205,10 @@ def _topology(raw: dict[str, object], beside: Beside, problems: list[Problem], *
 def _texts(raw: dict[str, Any], source: str, problems: list[Problem]) -> tuple[str, str]:
     name, description = raw.get("name", Path(source).stem), raw.get("description", "")
     if not isinstance(description, str):
-        problems.append(Problem("description", f"should be text (in quotes), not {shown(description)}"))
+        problems.append(Problem("description", f"should be text (in quotes), not {format_value(description)}"))
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
         origin = "" if "name" in raw else ", the name of the file; rename it or set name:"
-        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not {shown(name)}{origin}'))
+        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not {format_value(name)}{origin}'))
     return name, description
 
 
@@ -229,7 +229,7 @@ def _kind(
     """
     raw = {"kind": raw} if isinstance(raw, str) else raw
     if not isinstance(raw, dict):
-        sentence = f"should be a block such as {{kind: {next(iter(table))}, …}}, not {shown(raw)}"
+        sentence = f"should be a block such as {{kind: {next(iter(table))}, …}}, not {format_value(raw)}"
         problems.append(Problem(place, sentence))
         return "", None
     kind = raw.get("kind", default)
@@ -253,14 +253,14 @@ def _no_kind(block: str, kind: object, table: Mapping[str, Any]) -> str:
     """The sentence for a kind that there is not, or not any more."""
     broken = why_broken(_GROUPS[block], kind)
     if broken:
-        return f"the plug-in {shown(kind)} cannot be used: {broken}"
+        return f"the plug-in {format_value(kind)} cannot be used: {broken}"
     noun = block.removesuffix("s")  # one of workloads is a workload
-    return f"there is no {noun} {shown(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
+    return f"there is no {noun} {format_value(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
 
 
 def _workloads(raw: object, beside: Beside, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
-        problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {shown(raw)}"))
+        problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {format_value(raw)}"))
         return ()
     loads = []
     for number, load in enumerate(raw):

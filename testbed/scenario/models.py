@@ -58,7 +58,7 @@ def fill(spec: type[Any], values: object, place: str, problems: list[Problem], m
     `more_keys` are read elsewhere; they are only for messages.
     """
     if not isinstance(values, dict):
-        problems.append(Problem(place, f"should be a block of keys, not {shown(values)}"))
+        problems.append(Problem(place, f"should be a block of keys, not {format_value(values)}"))
         return None
     given = {key: _tuples(value) for key, value in values.items()}
     try:
@@ -89,7 +89,7 @@ def _entry_problem(spec: type[Any], place: str, detail: ErrorDetails, values: di
     wanted = _words(spec, key, "entry")
     if not wanted or not inside:
         return None
-    return Problem(f"{place}.{key}.{inside[0]}", f"should be {wanted}, not {shown(values[str(key)][inside[0]])}")
+    return Problem(f"{place}.{key}.{inside[0]}", f"should be {wanted}, not {format_value(values[str(key)][inside[0]])}")
 
 
 def _problem(spec: type[Any], place: str, detail: ErrorDetails, more_keys: Sequence[str]) -> Problem:
@@ -99,20 +99,20 @@ def _problem(spec: type[Any], place: str, detail: ErrorDetails, more_keys: Seque
         known = [*more_keys, *(key_of(field.name) for field in dataclasses.fields(spec))]
         return Problem(where, unknown_key(str(detail["loc"][-1]), known))
     if kind == "missing":
-        return Problem(where, f"is required: {_wanted(spec, detail)}")
+        return Problem(where, f"is required: {_describe_field(spec, detail)}")
     if kind == "value_error":
         return Problem(where, str(context["error"]))
     if kind == "literal_error":
         words = [word.strip(" '") for word in context["expected"].replace(" or ", ", ").split(",")]
         return Problem(where, not_one_of(given, words))
     if kind in ("tuple_type", "dict_type"):
-        return Problem(where, f"should be {_wanted(spec, detail)}, not {shown(given)}")
+        return Problem(where, f"should be {_describe_field(spec, detail)}, not {format_value(given)}")
     limits = {name: f"{limit:.15g}" for name, limit in context.items() if isinstance(limit, int | float)}
     sentence = _SENTENCES[kind].format(**limits) if kind in _SENTENCES else str(detail["msg"])
-    return Problem(where, f"{sentence}, not {shown(given)}")
+    return Problem(where, f"{sentence}, not {format_value(given)}")
 
 
-def _wanted(spec: type[Any], detail: ErrorDetails) -> str:
+def _describe_field(spec: type[Any], detail: ErrorDetails) -> str:
     """What a field asks for, in words."""
     key = detail["loc"][0]
     wanted = _words(spec, key, "wanted")
@@ -153,10 +153,10 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
 def not_one_of(given: object, known: Sequence[str]) -> str:
     """Sentence for a value that is none of those there are."""
     meant = did_you_mean(str(given), known)
-    return f"should be one of {', '.join(known)}, not {shown(given)}{'.' if meant else ''}{meant}"
+    return f"should be one of {', '.join(known)}, not {format_value(given)}{'.' if meant else ''}{meant}"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value in one line, much as it is in the file, cut where it gets long."""
     if value is None:
         return "nothing"

@@ -11,7 +11,7 @@ from testbed.base.limits import FABRIC_FILE
 from testbed.base.others_text import unescape_cell
 from testbed.fabric.traffic import pairs_pattern
 from testbed.scenario.beside import Beside
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 KEYS = ("pairs", "matrix")
 _COLUMNS = ["source", "destination"]
@@ -49,22 +49,24 @@ def with_pattern(values: dict[str, Any], place: str, beside: Beside, problems: l
     key, before = given[0], len(problems)
     amounts: list[int] = []
     if key == "pairs":
-        pairs = _listed(values[key], f"{place}.pairs", problems)
+        pairs = _parse_pairs(values[key], f"{place}.pairs", problems)
     else:
         pairs, amounts = _in_file(values[key], f"{place}.matrix", beside, problems)
     return rest if len(problems) > before else {**rest, "pattern": pairs_pattern(pairs, amounts)}
 
 
-def _listed(value: object, place: str, problems: list[Problem]) -> list[tuple[str, str]]:
+def _parse_pairs(value: object, place: str, problems: list[Problem]) -> list[tuple[str, str]]:
     if not isinstance(value, list) or not value:
-        problems.append(Problem(place, f"should be a list such as [[h1, h5], [h2, h6]], not {shown(value)}"))
+        problems.append(Problem(place, f"should be a list such as [[h1, h5], [h2, h6]], not {format_value(value)}"))
         return []
     found = []
     for number, pair in enumerate(value):
         if isinstance(pair, list) and len(pair) == len(_COLUMNS) and all(_is_name(name) for name in pair):
             found.append((pair[0], pair[1]))
         else:
-            problems.append(Problem(f"{place}.{number}", f"should be two hosts such as [h1, h5], not {shown(pair)}"))
+            problems.append(
+                Problem(f"{place}.{number}", f"should be two hosts such as [h1, h5], not {format_value(pair)}")
+            )
     return found
 
 
@@ -77,7 +79,7 @@ def _in_file(
 ) -> tuple[list[tuple[str, str]], list[int]]:
     """Pairs of a matrix, and what each sends; no amounts where the file has none."""
     if not isinstance(value, str):
-        problems.append(Problem(place, f"should be a file such as traffic.csv, not {shown(value)}"))
+        problems.append(Problem(place, f"should be a file such as traffic.csv, not {format_value(value)}"))
         return [], []
     try:
         text = beside.read(value, place, FABRIC_FILE)

@@ -8,7 +8,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.limits import FABRIC_FILE, parse_json
 from testbed.scenario.beside import Beside
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 SCHEMA: dict[str, object] = {
     "file": {
@@ -31,11 +31,11 @@ def with_paths(routing: object, beside: Beside, problems: list[Problem]) -> Any:
     found: object = None
     try:
         if not isinstance(file, str):
-            raise TypeError(f"should be the name of a file, not {shown(file)}")
+            raise TypeError(f"should be the name of a file, not {format_value(file)}")
         found = parse_json(beside.read(file, "routing.file", FABRIC_FILE))
         found = found.get("paths") if isinstance(found, dict) else found
         if not isinstance(found, list):
-            raise TypeError(f"should have a list of paths, not {shown(found)}")
+            raise TypeError(f"should have a list of paths, not {format_value(found)}")
     except OSError as error:
         problems.append(Problem("routing.file", f"{file}: cannot be read: {error.strerror}"))
     except json.JSONDecodeError as error:

@@ -35,7 +35,7 @@ class Pickled:
         return pickle.loads(self.content, buffers=self.buffers)
 
 
-def pickled(value: object, scenario: Scenario) -> Pickled:
+def pickle_value(value: object, scenario: Scenario) -> Pickled:
     """A value that holds the scenario, or what was planned from it, for another process."""
     buffers: list[pickle.PickleBuffer] = []
     content = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)

@@ -28,8 +28,8 @@ from testbed.fabric.topologies import TOPOLOGIES, TopologyKind
 from testbed.fabric.traffic import PATTERNS
 from testbed.fabric.vlans import ASSIGNMENTS, AssignmentKind
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
-from testbed.scenario.guards import guarded, guarded_pattern, raised
-from testbed.scenario.models import model_of, shown
+from testbed.scenario.guards import describe_exception, guard_function, guarded_pattern
+from testbed.scenario.models import format_value, model_of
 from testbed.scenario.workloads import WORKLOADS, WorkloadKind
 
 
@@ -98,7 +98,7 @@ def load_files(files: object, folder: Path, problems: list[Problem], *, trust: b
         None where one of them may not run. Then none does, and nothing can be said of kinds that the tables lack.
     """
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        sentence = f"should be a list of Python files such as [my_routing.py], not {shown(files)}"
+        sentence = f"should be a list of Python files such as [my_routing.py], not {format_value(files)}"
         problems.append(Problem("plugins", sentence))
         return ()
     paths = [(folder / name).resolve() for name in files]
@@ -239,7 +239,7 @@ def _run(file: PluginFile) -> ModuleType:
         if isinstance(error, SyntaxError):
             raise InputError.one("", f"line {error.lineno}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit):
-            raise InputError.one("", f"raised {raised(error, file.path)}") from error
+            raise InputError.one("", f"raised {describe_exception(error, file.path)}") from error
         raise
     return module
 
@@ -273,10 +273,10 @@ def _take(group: str, name: str, entry: Any, owner: Owner) -> str:
         return f'there is a {kind.noun} "{name}" in testbed already; choose another name'
     if before is not None and before.origin != owner.origin and before.digest != owner.digest:
         return f'the {kind.noun} "{name}" is offered by {before.origin} already; choose another name'
-    wrong = next(_unfit(kind, entry), "")
+    wrong = next(_list_faults(kind, entry), "")
     if wrong:
         return f'the {kind.noun} "{name}" {wrong}'
-    made = _guarded(group, name, entry, owner.origin)
+    made = _guard_entry(group, name, entry, owner.origin)
     kind.table[name] = made
     if group == "topologies":
         TOPOLOGY_BLOCKS[name] = TopologyBlock(made.spec, made.summary)
@@ -284,7 +284,7 @@ def _take(group: str, name: str, entry: Any, owner: Owner) -> str:
     return ""
 
 
-def _unfit(kind: Group, entry: Any) -> Iterator[str]:
+def _list_faults(kind: Group, entry: Any) -> Iterator[str]:
     """Why an object is no entry of a table."""
     if kind.kind is None:
         if not callable(entry):
@@ -302,14 +302,14 @@ def _unfit(kind: Group, entry: Any) -> Iterator[str]:
     if isinstance(entry, TopologyKind):
         if not callable(getattr(spec, "extent", None)):
             yield "should have a method extent() in its spec, which counts switches, links and hosts"
-        yield from _unknown("routing", entry.routing, ROUTINGS)
+        yield from _check_known("routing", entry.routing, ROUTINGS)
     if isinstance(entry, RoutingKind):
-        yield from _unknown("assignment", entry.assignment, ASSIGNMENTS)
+        yield from _check_known("assignment", entry.assignment, ASSIGNMENTS)
     if isinstance(entry, WorkloadKind) and (entry.pairs is None or not _has_pattern(spec)):
         yield "should measure pairs: it needs pairs=PairTool(...), and a pattern in its spec"
 
 
-def _unknown(noun: str, name: str, table: Mapping[str, Any]) -> Iterator[str]:
+def _check_known(noun: str, name: str, table: Mapping[str, Any]) -> Iterator[str]:
     if name not in table:
         yield f'names the {noun} "{name}", which there is not.{did_you_mean(name, table)}'
 
@@ -318,9 +318,9 @@ def _has_pattern(spec: type[Any]) -> bool:
     return any(field.name == "pattern" for field in dataclasses.fields(spec))
 
 
-def _guarded(group: str, name: str, entry: Any, origin: str) -> Any:
+def _guard_entry(group: str, name: str, entry: Any, origin: str) -> Any:
     """The entry with functions whose faults are sentences."""
-    watch: Callable[..., Any] = lambda place, call, check: guarded(  # noqa: E731 - partial takes no order of these
+    watch: Callable[..., Any] = lambda place, call, check: guard_function(  # noqa: E731 - partial takes no order of these
         place, f'"{name}" of {origin}', origin, call, check
     )
     if group == "patterns":

@@ -12,7 +12,7 @@ import yaml
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
 from testbed.base.shipped import find_part
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 _DIGITS = 9  # of the number of a list's entry
 _SHOWN = 80
@@ -121,7 +121,7 @@ def read_blocks(text: str, source: str, settings: Iterable[str]) -> tuple[dict[s
     raw = read_value(text, source)
     if not isinstance(raw, dict):
         wanted = "should be a block of keys such as topology: and workloads:"
-        raise InputError.one(source, f"{wanted}, not {shown(raw)}")
+        raise InputError.one(source, f"{wanted}, not {format_value(raw)}")
     problems: list[Problem] = []
     for given in settings:
         try:
@@ -193,7 +193,7 @@ def _set(raw: dict[str, object], given: str) -> None:
                 raise InputError.one(setting(shortened(path)), sentence)
             index = int(key)
         elif not isinstance(block, dict):
-            raise InputError.one(setting(path), f"{where} is {shown(block)}, which has no keys")
+            raise InputError.one(setting(path), f"{where} is {format_value(block)}, which has no keys")
         if depth == len(keys) - 1:
             block[index] = value
         elif isinstance(block, dict) and block.get(key) is None:
@@ -218,7 +218,7 @@ def scenario_names() -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def _near(file: Path) -> str:
+def _suggest_file(file: Path) -> str:
     """A file beside the one that is not there, or a scenario of nearly its name; not just any that is least unlike."""
     beside = [other.name for other in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
     return did_you_mean(file.name, beside, _NEAR_FILE) or did_you_mean(file.stem, scenario_names(), _NEAR_FILE)
@@ -242,7 +242,7 @@ def find_scenario(name: str) -> Path:
             pass
         except OSError as error:
             raise InputError.one(shortened(name), f"cannot be read: {error.strerror}") from error
-        raise InputError.one(name, f"no such file.{_near(file)}")
+        raise InputError.one(name, f"no such file.{_suggest_file(file)}")
     names = scenario_names()
     if name in names:
         return names[name]

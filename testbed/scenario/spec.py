@@ -15,7 +15,7 @@ from testbed.base.messages import Access
 from testbed.base.units import RATE_PATTERN, format_rate, parse_rate
 from testbed.fabric.topologies.faults import Faults
 from testbed.scenario.engines import Simulator, VmOptions
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 KEYS = (
     "name", "description", "plugins", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links",
@@ -37,7 +37,7 @@ MAX_SWITCH_DAEMONS = 64
 
 def _rate(value: object) -> float:
     if not isinstance(value, str):
-        raise ValueError(f'{shown(value)} is not a rate; write a number and a unit, such as "1 Gbit/s"')
+        raise ValueError(f'{format_value(value)} is not a rate; write a number and a unit, such as "1 Gbit/s"')
     rate = parse_rate(value)
     if rate > _HIGHEST_RATE:
         raise ValueError(f'should be {format_rate(_HIGHEST_RATE)} or less, not "{value}"')
@@ -55,16 +55,16 @@ def _number_or(words: Sequence[str], least: float, most: float) -> Callable[[obj
         if isinstance(value, str):
             if value not in words:
                 meant = did_you_mean(value, words)
-                raise ValueError(f"{wanted}, not {shown(value)}{'.' if meant else ''}{meant}")
+                raise ValueError(f"{wanted}, not {format_value(value)}{'.' if meant else ''}{meant}")
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{wanted}, not {shown(value)}")
+            raise ValueError(f"{wanted}, not {format_value(value)}")
         if isinstance(value, float) and not math.isfinite(value):  # a whole number may be too large for one
-            raise ValueError(f"should be a finite number, not {shown(value)}")
+            raise ValueError(f"should be a finite number, not {format_value(value)}")
         if value < least:
-            raise ValueError(f"should be {least:.15g} or more, not {shown(value)}")
+            raise ValueError(f"should be {least:.15g} or more, not {format_value(value)}")
         if value > most:
-            raise ValueError(f"should be {most:.15g} or less, not {shown(value)}")
+            raise ValueError(f"should be {most:.15g} or less, not {format_value(value)}")
         return float(value)
 
     return check
@@ -95,7 +95,8 @@ def _interval(value: object) -> int:
     if isinstance(value, int) and (value == 0 or _MIN_INTERVAL <= value <= _MAX_INTERVAL):
         return value
     raise ValueError(
-        f"should be whole milliseconds from {_MIN_INTERVAL} to {_MAX_INTERVAL}, or false for none, not {shown(value)}"
+        f"should be whole milliseconds from {_MIN_INTERVAL} to {_MAX_INTERVAL}, or false for none, "
+        f"not {format_value(value)}"
     )
 
 
@@ -119,7 +120,7 @@ def _switch_daemons(value: object) -> object:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SWITCH_DAEMONS:
         return value
-    raise ValueError(f"should be auto or a whole number from 1 to {MAX_SWITCH_DAEMONS}, not {shown(value)}")
+    raise ValueError(f"should be auto or a whole number from 1 to {MAX_SWITCH_DAEMONS}, not {format_value(value)}")
 
 
 SwitchDaemons = Annotated[
@@ -169,7 +170,7 @@ def _auto_or_off(value: object) -> object:
         return "off"
     if value in ("auto", "off") and isinstance(value, str):
         return value
-    raise ValueError(f"should be auto or off, not {shown(value)}")
+    raise ValueError(f"should be auto or off, not {format_value(value)}")
 
 
 AutoOrOff = Annotated[

@@ -111,7 +111,7 @@ def assert_delivered(fabric: TestedFabric, *pairs: tuple[str, str]) -> None:
         why = [
             line for sentence, witness in fabric.broken() if set(lost) & set(witness) for line in _lines(sentence, ())
         ]
-        _fail(fabric, f"not delivered: {_some(lost)}", why)
+        _fail(fabric, f"not delivered: {_format_names(lost)}", why)
     broken = fabric.broken() if not pairs else []
     if broken:
         _fail(fabric, "not delivered as it should be", [line for one in broken for line in _lines(*one)])
@@ -124,7 +124,7 @@ def assert_isolated(fabric: TestedFabric, some: Collection[str], others: Collect
     both = [(a, b) for a in some for b in others] + [(b, a) for a in some for b in others]
     through = [f"{a}→{b}" for a, b in both if a != b and fabric.reaches(a, b)]
     if through:
-        _fail(fabric, f"not isolated: {_some(through)}", [])
+        _fail(fabric, f"not isolated: {_format_names(through)}", [])
 
 
 def assert_deadlock_free(fabric: TestedFabric) -> None:
@@ -170,10 +170,10 @@ def _require_audit(fabric: TestedFabric, hosts: Collection[str] | None = None) -
 
 
 def _lines(sentence: str, witness: tuple[str, ...]) -> list[str]:
-    return [sentence, *([f"  witness: {_some(witness)}"] if witness else [])]
+    return [sentence, *([f"  witness: {_format_names(witness)}"] if witness else [])]
 
 
-def _some(names: Collection[str]) -> str:
+def _format_names(names: Collection[str]) -> str:
     shown = list(names)
     return ", ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")
 
@@ -183,7 +183,7 @@ def _fail(fabric: TestedFabric, what: str, lines: list[str]) -> None:
     pytest.fail("\n".join(map(escape_line, [f"{fabric.name}: {what}", *lines])), pytrace=False)
 
 
-def _made(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> TestedFabric:
+def _load_fabric(name: str | Path, settings: Mapping[str, Any] | None, *, trust: bool) -> TestedFabric:
     from testbed import plan as planned
     from testbed.base.errors import InputError, VerificationError
     from testbed.devices.audit import audit
@@ -213,7 +213,7 @@ def fabric() -> Callable[..., TestedFabric]:
     def get(name: str | Path, settings: Mapping[str, Any] | None = None, *, trust: bool = False) -> TestedFabric:
         key = f"{name} {sorted((settings or {}).items())!r} {trust}"
         if key not in known:
-            known[key] = _made(name, settings, trust=trust)
+            known[key] = _load_fabric(name, settings, trust=trust)
         return known[key]
 
     return get

@@ -86,7 +86,7 @@ def check_routing(
         except InputError as error:
             refused[fabric] = str(error)
             continue
-        wrong = next(_wrong(*plans), "")
+        wrong = next(_list_faults(*plans), "")
         assert not wrong, f"{name} on {fabric} {dict(topology)}: {wrong}"
         passed.append(fabric)
     first = next(iter(refused.items()), ("", ""))
@@ -114,7 +114,7 @@ def _named(routing: str | Path) -> tuple[str, list[str]]:
     return str(routing), []
 
 
-def _wrong(one: Plan, other: Plan) -> Iterator[str]:
+def _list_faults(one: Plan, other: Plan) -> Iterator[str]:
     if one.digest != other.digest:
         yield "two plans of the same scenario differ; what is drawn must come from a seed of the options"
     for violation in one.violations:

@@ -14,7 +14,7 @@ from testbed.base.errors import LabError
 from testbed.base.messages import Disturbance, Flow, LinkChange, LinkReadings
 from testbed.engines.session import Session
 from testbed.experiments.regulate.choice import plan_without
-from testbed.experiments.regulate.mover import PlanMover, opposite
+from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
 from testbed.experiments.run import lab as ovs
 from testbed.experiments.run import realtime
@@ -44,7 +44,7 @@ def _sent(before: LinkReadings, after: LinkReadings, plan: Plan) -> list[int]:
 
 def _ways(lab: Session, plan: Plan) -> set[int]:
     """Channels by one of which frames of the pairs that talk would go, as the switches tell."""
-    ends = [*opposite(4), *((to, source) for source, to in opposite(4))]
+    ends = [*pair_opposite_hosts(4), *((to, source) for source, to in pair_opposite_hosts(4))]
     return {channel for pair in ends for hop in lab.way(plan, *pair).hops for channel in hop}
 
 
@@ -79,7 +79,7 @@ def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: Modu
             return [carried, off, gone, silent, ways, states, taken, back, _watched(other, plan)]
 
         watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
-        made, losses, _ = mover.while_probing(watching, opposite(4), 400, changes)
+        made, losses, _ = mover.while_probing(watching, pair_opposite_hosts(4), 400, changes)
         carried, off, gone, silent, ways, states, taken, back, again = made
         lost = {where: count for where, count in lab.frames().lost.items() if count}
         assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
@@ -128,7 +128,7 @@ def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: Mod
             return found
 
         watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
-        made, losses, _ = mover.while_probing(watching, opposite(4), 400, changes)
+        made, losses, _ = mover.while_probing(watching, pair_opposite_hosts(4), 400, changes)
         lost = {where: count for where, count in lab.frames().lost.items() if count}
         assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
         for off, change, frames, ways in made:

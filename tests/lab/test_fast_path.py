@@ -20,7 +20,7 @@ from testbed.engines.lab.control.launch import start_namespaces
 from testbed.engines.machine import probe
 from testbed.engines.ovs import bpf, fast_path
 from testbed.engines.ovs.fast_path import open_fast_path
-from testbed.engines.ovs.fast_programs import encoded
+from testbed.engines.ovs.fast_programs import encode_entry
 from testbed.experiments.run.lab import build
 from testbed.fabric.openflow.entry import Entry
 
@@ -104,7 +104,7 @@ def test_a_wrong_and_a_stale_entry_are_found(mesh):
     key, value = next(
         (k, v)
         for k, v in content.items()
-        if k[4:] == encoded(right, 0, 0)[0][4:] and _planted(plan, lab, entries, k, v, right)
+        if k[4:] == encode_entry(right, 0, 0)[0][4:] and _planted(plan, lab, entries, k, v, right)
     )
     assert lab.walk(plan) == []
     stale = key[:8] + bytes.fromhex(host_mac(77).replace(":", "")) + key[14:]

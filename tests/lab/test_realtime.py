@@ -20,7 +20,7 @@ from testbed.base.errors import LabError, WorkloadError
 from testbed.base.messages import Disturbance, Flow, LinkChange, LoadRequest, Process, Tap
 from testbed.base.model import host_mac
 from testbed.experiments.regulate.choice import plan_without
-from testbed.experiments.regulate.mover import PlanMover, opposite
+from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import regulate
 from testbed.experiments.run import lab, realtime
 from testbed.experiments.run.checks.fidelity import Verdict
@@ -457,7 +457,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouch
             return [gone, down, mover.move(other, "on", plan, ())]
 
         watching = Context(plan, running, {"load": "1"}, kept.__setitem__, lambda text: None)
-        (gone, down, back), losses, _ = mover.while_probing(watching, opposite(4), 200, changes)
+        (gone, down, back), losses, _ = mover.while_probing(watching, pair_opposite_hosts(4), 200, changes)
         assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
         assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
         assert back.steps[0].seconds >= 0.3

@@ -25,7 +25,7 @@ from testbed.experiments.regulate import changing
 from testbed.experiments.regulate.changing import watch_changes
 from testbed.experiments.regulate.choice import at_speeds, find_detour, kept_links, plan_without
 from testbed.experiments.regulate.loop import LOOP, regulate_by_load
-from testbed.experiments.regulate.mover import Change, PlanMover, opposite
+from testbed.experiments.regulate.mover import Change, PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
 from testbed.experiments.regulate.speeds import RateChange, list_rate_changes
@@ -78,7 +78,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
         down = other.controller().off
         return [gone, down, session.move(other, "on", plan, ())]
 
-    (gone, down, back), losses, _ = session.while_probing(watching, opposite(4), 200, changes)
+    (gone, down, back), losses, _ = session.while_probing(watching, pair_opposite_hosts(4), 200, changes)
     assert [step.action for step in gone.steps] == ["add", "move", "drain", "remove", "links off"]
     assert [step.action for step in back.steps] == ["links on", "add", "move", "drain", "remove"]
     assert down == ("s1–s2",)
@@ -131,7 +131,7 @@ def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
             gone = session.move(other, "off", fewer, (spared,))
             return [gone, other.controller().off, session.move(other, "on", plan, ())]
 
-        (gone, down, back), losses, _ = session.while_probing(watching, opposite(4), 200, changes)
+        (gone, down, back), losses, _ = session.while_probing(watching, pair_opposite_hosts(4), 200, changes)
         told = [step.action for step in gone.steps]
         assert (told[0], told[-2:]) == ("add", ["remove", "links off"])
         assert told[1:3] == ["move", "move"]
@@ -159,7 +159,7 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
         time.sleep(0.5)
         other.disturb(Disturbance(up=True, channels=(0, 1)))
 
-    _, losses, _ = PlanMover(lab, wake_up=0.0).while_probing(watching, opposite(4), 200, changes)
+    _, losses, _ = PlanMover(lab, wake_up=0.0).while_probing(watching, pair_opposite_hosts(4), 200, changes)
     assert sum(loss.lost for loss in losses) > 50
     lost = next(loss for loss in losses if loss.lost)
     assert lost.longest_gap > 0.4

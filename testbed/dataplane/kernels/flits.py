@@ -350,7 +350,7 @@ def _let_go(state: State, fabric: FlitFabric, buffer: int, node: int, clock: int
         state.letting[slot, state.lettings[slot]] = node
         state.lettings[slot] += 1
     else:
-        _free(state, fabric, node)
+        _release_node(state, fabric, node)
     if node >= fabric.virtual:
         latency = clock + HOP - state.birth[packet]
         state.histogram[histogram_place(latency)] += 1
@@ -370,7 +370,7 @@ def _let_go(state: State, fabric: FlitFabric, buffer: int, node: int, clock: int
 
 
 @jit_inner
-def _free(state: State, fabric: FlitFabric, node: int) -> None:
+def _release_node(state: State, fabric: FlitFabric, node: int) -> None:
     """A packet holds a node no more."""
     state.nodes[node].held = False
     first = _first_copy(fabric, node)
@@ -383,7 +383,7 @@ def _free_again(state: State, fabric: FlitFabric, clock: int) -> None:
     """Virtual channels whose idle clocks after a packet are over."""
     slot = clock % len(state.lettings)
     for index in range(state.lettings[slot]):
-        _free(state, fabric, state.letting[slot, index])
+        _release_node(state, fabric, state.letting[slot, index])
     state.lettings[slot] = 0
 
 

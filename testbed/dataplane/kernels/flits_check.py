@@ -25,10 +25,10 @@ def waiting_cycle(fabric: FlitFabric, state: State) -> Ints:
     seen = np.full(len(nodes), -1, dtype=np.int32)
     for root in range(len(nodes)):
         node = root
-        while seen[node] < 0 and _stuck(nodes, node, fabric.packet):
+        while seen[node] < 0 and _is_stuck(nodes, node, fabric.packet):
             seen[node] = root
             node = nodes[node].wants
-        if seen[node] == root and _stuck(nodes, node, fabric.packet):
+        if seen[node] == root and _is_stuck(nodes, node, fabric.packet):
             return _walk_round(nodes, node)
     return np.empty(0, dtype=np.int32)
 
@@ -84,7 +84,7 @@ def _walk_round(nodes: Records, start: int) -> Ints:
 
 
 @jit_inner
-def _stuck(nodes: Records, node: int, packet: int) -> bool:
+def _is_stuck(nodes: Records, node: int, packet: int) -> bool:
     """Whether the front of a buffer wants a node whose buffer has no room for it."""
     wanted = nodes[node].wants
     return bool(wanted >= 0 and nodes[wanted].room < packet)

@@ -21,8 +21,8 @@ from testbed.dataplane.kernels.packets_links import (
     dequeue_frame,
     duplicate,
     link_of,
-    opposite,
     release,
+    reverse_link,
     send_pause,
     start,
     tagged_length,
@@ -329,7 +329,7 @@ def _handle_pause(fabric: PacketFabric, state: PacketState, what: int, now: int)
     """A PAUSE frame takes effect on a link, which is returned; a frame that is being sent is sent to its end."""
     link, wanted = what >> BITS, what & ((1 << BITS) - 1)
     state.under_way[link] -= 1
-    other = opposite(fabric, link)
+    other = reverse_link(fabric, link)
     priorities = fabric.priorities if other < fabric.channels else 1
     for priority in range(priorities):
         if other < fabric.channels:

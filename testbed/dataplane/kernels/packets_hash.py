@@ -85,17 +85,17 @@ def frame_hash(data: Octets, length: int) -> int:
 @jit_inner
 def member_of(live: PacketLive, frame: int, first: int) -> int:
     """The channel of a bundle, given by its first one, that a frame is sent by; -1 where none works."""
-    return _best(live, _hash_of(live.data[frame], int(live.length[frame])), first)
+    return _pick_member(live, _hash_of(live.data[frame], int(live.length[frame])), first)
 
 
 @jit
 def member_by_hash(live: PacketLive, mixed: int, first: int) -> int:
     """As the switches choose it for frames of a hash."""
-    return _best(live, mixed, first)
+    return _pick_member(live, mixed, first)
 
 
 @jit_inner
-def _best(live: PacketLive, mixed: int, first: int) -> int:
+def _pick_member(live: PacketLive, mixed: int, first: int) -> int:
     size = int(live.tables.members[first])
     if size == 1:
         return first

@@ -162,7 +162,7 @@ def link_of(fabric: PacketFabric, node: int) -> int:
 
 
 @jit_inner
-def opposite(fabric: PacketFabric, link: int) -> int:
+def reverse_link(fabric: PacketFabric, link: int) -> int:
     """The other direction of a link."""
     channels, hosts = fabric.channels, fabric.hosts
     if link < channels:
@@ -175,7 +175,7 @@ def send_pause(
     fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int
 ) -> None:
     """The receiver of a node wants its sender to pause, or to go on, as in `off`, and says so as soon as it can."""
-    link = opposite(fabric, link_of(fabric, node))
+    link = reverse_link(fabric, link_of(fabric, node))
     state.pending[link] = True
     if not state.busy[link]:
         start(fabric, state, tcp, live, link, now)
@@ -185,7 +185,7 @@ def send_pause(
 def _control(fabric: PacketFabric, state: PacketState, live: PacketLive | None, link: int, now: int) -> bool:
     """Send a PAUSE frame for all priorities of the other direction, unless it would say nothing new."""
     state.pending[link] = False
-    other = opposite(fabric, link)
+    other = reverse_link(fabric, link)
     wanted = 0
     if other < fabric.channels:
         for priority in range(fabric.priorities):

@@ -236,7 +236,7 @@ def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> It
         yield from _table(file, text, problems)
         return
     switch = re.split(r"[./_-]?lldp", file, maxsplit=1, flags=re.IGNORECASE)[0].rstrip("/") or file
-    heard = _json(file, text, problems) if text.lstrip().startswith("{") else _printed(file, text, problems)
+    heard = _json(file, text, problems) if text.lstrip().startswith("{") else _read_printed_table(file, text, problems)
     for place, local, device, port in heard:
         known = _switch_called(device, names) or device
         yield _Row(place, (switch, local), (known, port if known in names else ""))
@@ -278,7 +278,7 @@ def _json(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, 
         )
 
 
-def _printed(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, str, str, str]]:
+def _read_printed_table(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, str, str, str]]:
     """A table as a switch prints it; its columns begin where their headings do."""
     columns: dict[str, tuple[int, int | None]] = {}
     found = False

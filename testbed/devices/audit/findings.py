@@ -11,9 +11,9 @@ import numpy as np
 from testbed.base.model import Bools, Codes, Floats, Ints
 from testbed.base.units import counted
 from testbed.devices.audit.network import Network
-from testbed.devices.audit.told import defaults_of, notes_of, some
+from testbed.devices.audit.told import defaults_of, notes_of, shorten_names
 from testbed.devices.defaults import DEFAULTS
-from testbed.devices.port_names import listed
+from testbed.devices.port_names import format_ranges
 from testbed.devices.vlan_set import VlanSet
 from testbed.fabric.verify.deadlock import adjacency, shortest_cycle
 
@@ -128,17 +128,17 @@ def audit(network: Network, *, pauses: bool = True) -> Audit:
         network.host_port, network.entry_start, network.entry_switch, network.entry_vlan, network.entry_port, turns,
         ports, *flooded,
     )  # fmt: skip
-    shared = _shared(network)
+    shared = _find_sharing_pairs(network)
     loops, circulating = _loops(network)
     deadlock = _deadlock(network, turns)
     other = ~np.eye(len(network.hosts), dtype=bool)
     delivered = (status == kernels.DELIVERED) & other
     findings = [
         *(Finding("doubt", sentence, (), "") for sentence in network.doubts),
-        *_alone(network, shared & other),
+        *_find_lone_hosts(network, shared & other),
         *loops,
         *_pairs(network, status, last, shared & other, unknown),
-        *_leaks(network, (delivered | (status == kernels.TWICE)) & other & ~shared),
+        *_find_leaks(network, (delivered | (status == kernels.TWICE)) & other & ~shared),
         *_broadcasts(network, *broadcast, shared & other),
         *(_multicasts(network, *multicast) if multicast is not broadcast else ()),
         *(deadlock if pauses else []),
@@ -159,7 +159,7 @@ def audit(network: Network, *, pauses: bool = True) -> Audit:
     )
 
 
-def _shared(network: Network) -> Bools:
+def _find_sharing_pairs(network: Network) -> Bools:
     """(H, H) whether two hosts' ports have an untagged VLAN in common, so that they are meant to reach each other."""
     at = network.host_port
     vlans = network.untagged[at].copy()
@@ -170,12 +170,12 @@ def _shared(network: Network) -> Bools:
     return found
 
 
-def _alone(network: Network, wanted: Bools) -> Iterator[Finding]:
+def _find_lone_hosts(network: Network, wanted: Bools) -> Iterator[Finding]:
     """Hosts that are in a VLAN by themselves."""
     alone = ~wanted.any(axis=1) & (network.stands_for == 1)
     names = tuple(network.hosts[host] for host in np.flatnonzero(alone).tolist())
     if names and len(network.hosts) > 1:
-        sentence = f"{some(names)} {'shares' if len(names) == 1 else 'share'} a VLAN with no other host"
+        sentence = f"{shorten_names(names)} {'shares' if len(names) == 1 else 'share'} a VLAN with no other host"
         yield Finding("doubt", sentence, names, "compare the PVID of the port with those of other hosts")
 
 
@@ -217,11 +217,11 @@ def _loop(places: tuple[str, ...], kinds: Sequence[str], vlans: VlanSet, blocks:
     frames = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} or {kinds[-1]}"
     several = "s" if len(vlans) > 1 else ""
     article = "an" if frames.startswith("u") else "a"
-    sentence = f"VLAN{several} {listed(vlans)}: {article} {frames} circulates for ever by {' '.join(places)}"
+    sentence = f"VLAN{several} {format_ranges(vlans)}: {article} {frames} circulates for ever by {' '.join(places)}"
     taken = "these VLANs" if several else f"VLAN {min(vlans)}"
     remedy = f"take {taken} from one of these ports, such as {places[-1]}"
     if blocks:
-        remedy += f"; the spanning tree protocol of {some(blocks)} may block one, and then paths are others"
+        remedy += f"; the spanning tree protocol of {shorten_names(blocks)} may block one, and then paths are others"
     return Finding("loop", sentence, places, remedy)
 
 
@@ -270,7 +270,7 @@ def _pairs(network: Network, status: Codes, last: Ints, wanted: Bools, unknown: 
             groups[at].append(f"{network.hosts[source]}→{network.hosts[end]}")
         for at, pairs in sorted(groups.items(), key=lambda item: -len(item[1])):
             ends = {pair.split("→")[1] for pair in pairs}
-            sentence = f"{counted(len(pairs), 'pair')} {some(pairs)}: a frame {words} {at}"
+            sentence = f"{counted(len(pairs), 'pair')} {shorten_names(pairs)}: a frame {words} {at}"
             kind = "copies" if code == 5 else "cut"
             yield Finding(kind, sentence, tuple(pairs), _remedy(network, code, ends, unknown))
 
@@ -280,7 +280,7 @@ def _remedy(network: Network, code: int, ends: set[str], unknown: Bools) -> str:
     if silent and not unknown.all():
         several = len(silent) > 1
         return (
-            f"{some(silent)} {'are' if several else 'is'} registered nowhere: give every switch an entry for "
+            f"{shorten_names(silent)} {'are' if several else 'is'} registered nowhere: give every switch an entry for "
             f"{'each of them' if several else 'it'}"
         )
     if code == _ROUND and len(silent) == len(ends):
@@ -294,11 +294,11 @@ def _remedy(network: Network, code: int, ends: set[str], unknown: Bools) -> str:
     }[code]
 
 
-def _leaks(network: Network, leaks: Bools) -> Iterator[Finding]:
+def _find_leaks(network: Network, leaks: Bools) -> Iterator[Finding]:
     pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(leaks).tolist())
     if pairs:
         reach = "reaches the other" if len(pairs) == 1 else "reach each other"
-        sentence = f"{counted(len(pairs), 'pair')} {some(pairs)} of different VLANs {reach}"
+        sentence = f"{counted(len(pairs), 'pair')} {shorten_names(pairs)} of different VLANs {reach}"
         remedy = "an untagged link joins two VLANs; give both its ends the same PVID, or tag it"
         yield Finding("leak", sentence, pairs, remedy)
 
@@ -309,7 +309,7 @@ def _broadcasts(network: Network, received: Floats, tagged: Floats, endless: Boo
         return
     circulating = tuple(host for host, wrong in zip(network.hosts, endless.tolist(), strict=True) if wrong)
     if circulating:
-        sentence = f"broadcasts of {some(circulating)} circulate for ever"
+        sentence = f"broadcasts of {shorten_names(circulating)} circulate for ever"
         yield Finding("broadcast", sentence, circulating, "see the loops above")
     calm = ~endless[:, None]
     for wrong, words, remedy in (
@@ -320,7 +320,7 @@ def _broadcasts(network: Network, received: Floats, tagged: Floats, endless: Boo
         pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(wrong).tolist())
         if pairs:
             most = f", up to {received[wrong].max():.4g} times" if "once" in words else ""
-            sentence = f"broadcasts {words}{most}: {counted(len(pairs), 'pair')} {some(pairs)}"
+            sentence = f"broadcasts {words}{most}: {counted(len(pairs), 'pair')} {shorten_names(pairs)}"
             yield Finding("broadcast", sentence, pairs, remedy)
 
 
@@ -329,13 +329,15 @@ def _multicasts(network: Network, received: Floats, tagged: Floats, endless: Boo
     del tagged
     circulating = tuple(host for host, wrong in zip(network.hosts, endless.tolist(), strict=True) if wrong)
     if circulating:
-        sentence = f"multicasts of {some(circulating)} circulate for ever"
+        sentence = f"multicasts of {shorten_names(circulating)} circulate for ever"
         yield Finding("multicast", sentence, circulating, "see the loops above")
     doubled = (received > 1) & ~endless[:, None]
     pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(doubled).tolist())
     if pairs:
         most = f"{received[doubled].max():.4g} times"
-        sentence = f"multicasts arrive more than once, up to {most}: {counted(len(pairs), 'pair')} {some(pairs)}"
+        sentence = (
+            f"multicasts arrive more than once, up to {most}: {counted(len(pairs), 'pair')} {shorten_names(pairs)}"
+        )
         yield Finding("multicast", sentence, pairs, "two ways lead there; keep floods from one of them")
 
 

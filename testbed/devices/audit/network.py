@@ -127,7 +127,7 @@ def network_of(
     places = sorted({*cables, *hosts.values()}, key=lambda place: (number[place[0]], place[1]))
     port_of = {place: index for index, place in enumerate(places)}
     said = [bridges[switch].ports.get(port, _OFF) for switch, port in places]
-    alike = _alike(bridges, said)
+    alike = _group_vlans(bridges, said)
     first = [min(vlans) for vlans in alike] or [0]
     column = {min(vlans): index for index, vlans in enumerate(alike) if len(vlans) == 1}  # PVIDs and VLANs of entries
     member, untagged = (np.zeros((len(places), len(first)), dtype=bool) for _ in range(2))
@@ -212,7 +212,7 @@ def _silent_hosts(bridges: Mapping[str, Bridge], taken: Set[Place]) -> tuple[dic
     return hosts, stands_for
 
 
-def _alike(bridges: Mapping[str, Bridge], said: Sequence[BridgePort]) -> tuple[VlanSet, ...]:
+def _group_vlans(bridges: Mapping[str, Bridge], said: Sequence[BridgePort]) -> tuple[VlanSet, ...]:
     """VLANs by how ports treat them, each that is some port's PVID or has an entry by itself; by their first."""
     used, single = VlanSet(), VlanSet()
     rows: dict[tuple[int, int], tuple[VlanSet, VlanSet]] = {}

@@ -10,13 +10,13 @@ from testbed.devices.audit.cabling import port_in, ports_in
 from testbed.devices.audit.network import Network
 from testbed.devices.bridge import BridgePort
 from testbed.devices.defaults import DEFAULTS
-from testbed.devices.port_names import listed
+from testbed.devices.port_names import format_ranges
 from testbed.devices.vlan_set import VlanSet
 
 _SHOWN = 6
 
 
-def some(names: Sequence[str]) -> str:
+def shorten_names(names: Sequence[str]) -> str:
     """The first few names, and how many there are besides."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
@@ -37,7 +37,7 @@ def notes_of(network: Network) -> Iterator[str]:
     for key, ports in defaults_of(network).items():
         default = DEFAULTS[key]
         sentence = f'no "{default.setting}" on {counted(len(ports), "port")}, so by default {default.value}'
-        yield f"{sentence} ({default.source}): {some(ports)}"
+        yield f"{sentence} ({default.source}): {shorten_names(ports)}"
     for port, place in enumerate(network.places):
         why = network.bridges[place[0]].reading.down.get(place[1])
         if why is not None and network.peer[port] >= 0:
@@ -51,7 +51,7 @@ def notes_of(network: Network) -> Iterator[str]:
             passed[setting] = passed.get(setting, 0) + count
     if passed:
         told = [f"{setting} ({count})" for setting, count in sorted(passed.items(), key=lambda item: -item[1])]
-        yield f"lines passed over, since they move no frame: {some(told)}"
+        yield f"lines passed over, since they move no frame: {shorten_names(told)}"
 
 
 def explain_port(network: Network, text: str) -> list[str]:
@@ -91,8 +91,8 @@ def _settings(port: BridgePort) -> str:
     tagged = VlanSet.of(port.members) - port.untagged
     parts = [
         f"PVID {port.pvid}" if port.pvid else "drops untagged frames",
-        f"untagged in {listed(untagged) or 'none'}",
-        f"tagged in {listed(tagged) or 'none'}",
+        f"untagged in {format_ranges(untagged) or 'none'}",
+        f"tagged in {format_ranges(tagged) or 'none'}",
     ]
     floods = (("unknown unicasts", port.flood), ("multicasts", port.mcast_flood), ("broadcasts", port.bcast_flood))
     off = [kind for kind, on in floods if not on]

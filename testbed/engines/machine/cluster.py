@@ -65,7 +65,7 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         InputError: no such address, nobody there, or whoever is there is open to others.
         CapabilityError: Dask is not installed, or workers have other code.
     """
-    where = _parsed(address)
+    where = _parse_address(address)
     try:
         import distributed  # noqa: PLC0415 - takes half a second
     except ImportError as error:
@@ -78,12 +78,12 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     if isinstance(where, int):
         progress(f"starting {where} worker process{'es' if where > 1 else ''}")
-        with _local(where) as client, _told("this machine"):
+        with _local(where) as client, _explain_lost_tasks("this machine"):
             yield Cluster(client, where)
         return
     if isinstance(where, Queue):
         progress(f"submitting {where.jobs} jobs to {where.kind}, and waiting for the first of them")
-        with queued(where, insecure=insecure) as jobs, distributed.Client(jobs) as client, _told(address):  # type: ignore[no-untyped-call]
+        with queued(where, insecure=insecure) as jobs, distributed.Client(jobs) as client, _explain_lost_tasks(address):  # type: ignore[no-untyped-call]
             client.wait_for_workers(1)
             _same_code(client, address)
             slots = where.jobs * max(client.nthreads().values())
@@ -115,7 +115,7 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         _same_code(client, where)
         slots = sum(client.nthreads().values())
         progress(f"{slots} threads of {len(client.nthreads())} workers at {where}; dashboard {client.dashboard_link}")
-        with _told(where):
+        with _explain_lost_tasks(where):
             yield Cluster(client, slots, _lab_slots(client))
 
 
@@ -190,7 +190,7 @@ def _lab_slots(client: Any) -> int:
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _explain_lost_tasks(where: str) -> Iterator[None]:
     """Say what tasks that ended without a result mean."""
     from distributed import KilledWorker  # noqa: PLC0415 - as above
     from distributed.comm.core import CommClosedError  # noqa: PLC0415 - as above
@@ -209,7 +209,7 @@ def _told(where: str) -> Iterator[None]:
         raise WorkloadError(f"the scheduler at {where} went away; start it and its workers again") from None
 
 
-def _parsed(address: str) -> int | str | Queue:
+def _parse_address(address: str) -> int | str | Queue:
     """A number of processes, a queue, or a scheduler's address.
 
     Raises:

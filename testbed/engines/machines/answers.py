@@ -55,15 +55,17 @@ def merge_answers(request: ask.Request[Any], parts: Sequence[Part], said: Sequen
         ask.ReadLinks: lambda: link_readings(parts, said),
         ask.ReadPairs: lambda: pair_readings(parts, said),
         ask.CountFrames: lambda: frames(parts, said),
-        ask.DumpFlows: lambda: _all(said),
-        ask.DumpGroups: lambda: _all(said),
-        ask.DumpShortCuts: lambda: ShortCuts(_all(one.entries for one in said), _all(one.off for one in said), 0),
+        ask.DumpFlows: lambda: _merge_maps(said),
+        ask.DumpGroups: lambda: _merge_maps(said),
+        ask.DumpShortCuts: lambda: ShortCuts(
+            _merge_maps(one.entries for one in said), _merge_maps(one.off for one in said), 0
+        ),
         ask.Reach: lambda: list(chain.from_iterable(said)),
     }
     return by_kind[type(request)]()
 
 
-def _all(said: Iterable[Any]) -> dict[Any, Any]:
+def _merge_maps(said: Iterable[Any]) -> dict[Any, Any]:
     return {key: value for one in said for key, value in one.items()}
 
 
@@ -86,8 +88,8 @@ def facts(parts: Sequence[Part], said: Sequence[Facts]) -> Facts:
         version=_words(one.version for one in said),
         kernel=_words(one.kernel for one in said),
         switch_daemons=tuple(chain.from_iterable(one.switch_daemons for one in said)),
-        holders=_all(one.holders for one in said),
-        groups=_all(one.groups for one in said),
+        holders=_merge_maps(one.holders for one in said),
+        groups=_merge_maps(one.groups for one in said),
         cpu_share=next((one.cpu_share for one in said if one.cpu_share is not None), None),
         most_share=min(one.most_share for one in said),
         seconds={step: max(one.seconds.get(step, 0.0) for one in said) for step in said[0].seconds},
@@ -133,26 +135,26 @@ def link_readings(parts: Sequence[Part], said: Sequence[LinkReadings]) -> LinkRe
     return LinkReadings(
         time=said[0].time,
         dilation=said[0].dilation,
-        bytes=_placed(parts, both, [one.bytes for one in said]),
-        frames=_placed(parts, both, [one.frames for one in said]),
-        rates=_placed(parts, directions, [one.rates for one in said]),
-        waiting=_placed(parts, directions, [one.waiting for one in said]),
-        drops=_placed(parts, directions, [one.drops for one in said]),
+        bytes=_gather_in_order(parts, both, [one.bytes for one in said]),
+        frames=_gather_in_order(parts, both, [one.frames for one in said]),
+        rates=_gather_in_order(parts, directions, [one.rates for one in said]),
+        waiting=_gather_in_order(parts, directions, [one.waiting for one in said]),
+        drops=_gather_in_order(parts, directions, [one.drops for one in said]),
     )
 
 
 def pair_readings(parts: Sequence[Part], said: Sequence[PairReadings]) -> PairReadings:
     """Bytes between hosts; each machine counts what its own have sent, by numbers of the whole."""
     pairs = tuple(sorted(chain.from_iterable(one.pairs for one in said)))
-    return PairReadings(said[0].time, pairs, _where(parts, [one.why_not for one in said]))
+    return PairReadings(said[0].time, pairs, _prefix_machines(parts, [one.why_not for one in said]))
 
 
-def _where(parts: Sequence[Part], said: Sequence[str]) -> str:
+def _prefix_machines(parts: Sequence[Part], said: Sequence[str]) -> str:
     """Sentences, each with its machine."""
     return _words(f"on {part.machine}: {text}" if text else "" for part, text in zip(parts, said, strict=True))
 
 
-def _placed(
+def _gather_in_order(
     parts: Sequence[Part], numbers: Callable[[Part], Sequence[int]], said: Sequence[Sequence[_T]]
 ) -> tuple[_T, ...]:
     """What parts say of their hosts, switches or channels, in the order of the whole."""
@@ -171,9 +173,9 @@ def frames(parts: Sequence[Part], said: Sequence[FrameCounts]) -> FrameCounts:
         arrived=sum(one.arrived for one in said),
         lost={where: sum(one.lost.get(where, 0) for one in said) for where in places},
         flooded=sum(one.flooded for one in said),
-        channels=_placed(parts, lambda part: part.channels, [one.channels for one in said]),
-        to_hosts=_placed(parts, lambda part: part.hosts, [one.to_hosts for one in said]),
-        admitted=_placed(parts, lambda part: part.switches, [one.admitted for one in said]),
+        channels=_gather_in_order(parts, lambda part: part.channels, [one.channels for one in said]),
+        to_hosts=_gather_in_order(parts, lambda part: part.hosts, [one.to_hosts for one in said]),
+        admitted=_gather_in_order(parts, lambda part: part.switches, [one.admitted for one in said]),
         refused={why: sum(one.refused.get(why, 0) for one in said) for one in said for why in one.refused},
     )
 
@@ -207,13 +209,13 @@ def load(
     before, after = (snapshot(parts, [getattr(one, moment) for one in said], busiest) for moment in ("before", "after"))
     return replace(
         said[busiest],
-        outputs=_all(one.outputs for one in said),
+        outputs=_merge_maps(one.outputs for one in said),
         before=before,
         after=after,
         timed_out=tuple(chain.from_iterable(one.timed_out for one in said)),
         start=max(one.start - clock.ahead for one, clock in zip(said, clocks, strict=True)),
         seconds=max(one.seconds for one in said),
-        no_matrix=_where(parts, [one.no_matrix for one in said]),
+        no_matrix=_prefix_machines(parts, [one.no_matrix for one in said]),
         disturbed=tuple(
             disturbed(shares, done, clocks)
             for shares, done in zip(
@@ -227,10 +229,10 @@ def load(
 
 def busiest_of(said: Sequence[Observation]) -> int:
     """Number of the part whose machine had least time left."""
-    return min(range(len(said)), key=lambda number: _idle(said[number]))
+    return min(range(len(said)), key=lambda number: _measure_idle_share(said[number]))
 
 
-def _idle(one: Observation) -> float:
+def _measure_idle_share(one: Observation) -> float:
     return (one.after.idle - one.before.idle) / max(one.after.total - one.before.total, 1)
 
 
@@ -239,9 +241,9 @@ def snapshot(parts: Sequence[Part], said: Sequence[Snapshot], busiest: int) -> S
     kinds = dict.fromkeys(kind for one in said for kind in one.processes)
     return replace(
         said[busiest],
-        channels=_placed(parts, lambda part: part.channels, [one.channels for one in said]),
-        hosts=_placed(parts, lambda part: part.hosts, [one.hosts for one in said]),
-        counted=_placed(
+        channels=_gather_in_order(parts, lambda part: part.channels, [one.channels for one in said]),
+        hosts=_gather_in_order(parts, lambda part: part.hosts, [one.hosts for one in said]),
+        counted=_gather_in_order(
             parts, lambda part: part.channels, [one.counted or [one.time] * len(one.channels) for one in said]
         ),
         processes={kind: tuple(chain.from_iterable(one.processes.get(kind, ()) for one in said)) for kind in kinds},

@@ -40,7 +40,7 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
     """
     numbers, names = range(len(machines.machines)), needed(scenario)
     with ThreadPoolExecutor(len(numbers)) as pool:
-        said = list(pool.map(lambda number: machines.call(number, worker.lacking, names), numbers))
+        said = list(pool.map(lambda number: machines.call(number, worker.describe_lacking, names), numbers))
     found = [
         f"machine {machines.machines[number].name}: {line}"
         for number, text in enumerate(said)

@@ -22,12 +22,12 @@ def clocks(tell: Sequence[Callable[[], float]]) -> list[Clock]:
 
     An answer was true at some moment between the question and its arrival.
     """
-    here = [_asked(one) for one in tell]
+    here = [_measure_clock(one) for one in tell]
     first = here[0]
     return [Clock(0.0, 0.0), *(Clock(one.ahead - first.ahead, one.error + first.error) for one in here[1:])]
 
 
-def _asked(tell: Callable[[], float]) -> Clock:
+def _measure_clock(tell: Callable[[], float]) -> Clock:
     found = []
     for _ in range(_TRIPS):
         asked = time.monotonic()

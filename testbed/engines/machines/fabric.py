@@ -25,7 +25,7 @@ from testbed.engines.machines.answers import load as came_of
 from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
 from testbed.engines.machines.parts import Part
 from testbed.engines.machines.questions import for_parts
-from testbed.engines.machines.records import joined
+from testbed.engines.machines.records import merge_records
 from testbed.engines.session import Frames
 from testbed.planning import Plan
 
@@ -225,7 +225,7 @@ class FabricClient(LabClient):
         said = self._at_once(asked)
         now = interpolate_clocks(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
         if request.load.telemetry:
-            self._record = joined(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
+            self._record = merge_records(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
         return came_of(self.parts, said, now, [one.load.timeline for one in asked])
 
     def _clocks(self) -> list[Clock]:

@@ -18,7 +18,7 @@ from testbed.engines.machines.parts import Part
 _Arrays = dict[str, npt.NDArray[Any]]
 
 
-def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Clock], busiest: int) -> bytes:
+def merge_records(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Clock], busiest: int) -> bytes:
     """Put the records of all parts together, by the first machine's clock.
 
     Each machine read its counters at times of its own. The rows are those of one machine; between two readings of
@@ -38,10 +38,10 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
     )
 
     def list_port_series(number: int) -> Longs:
-        return _at(times[busiest], times[number], records[number]["ports"], GAUGES)
+        return _resample_readings(times[busiest], times[number], records[number]["ports"], GAUGES)
 
     def list_coarse_series(number: int) -> Longs:
-        return _at(coarse[busiest], coarse[number], records[number]["hosts"], GAUGES)
+        return _resample_readings(coarse[busiest], coarse[number], records[number]["hosts"], GAUGES)
 
     rows = [np.array(rows_of(parts, number), dtype=np.int64) for number in range(len(parts))]
     order = np.argsort(np.concatenate(rows))
@@ -50,14 +50,14 @@ def joined(contents: Sequence[bytes], parts: Sequence[Part], clocks: Sequence[Cl
     found: _Arrays = {
         **{name: np.concatenate([record[name] for record in records])[order] for name in ("names", "rates")},
         "time": times[busiest],
-        "ports": _beside(list_port_series, everything)[:, order],
+        "ports": _join_columns(list_port_series, everything)[:, order],
         "ticks": records[busiest]["ticks"],
         "coarse_time": coarse[busiest],
-        "hosts": _beside(list_coarse_series, everything)[:, hosts],
+        "hosts": _join_columns(list_coarse_series, everything)[:, hosts],
     }
     if all("pairs" in record for record in records):
         # Each machine counts what its own hosts have sent.
-        sent = [_at(coarse[busiest], coarse[number], records[number]["pairs"]) for number in everything]
+        sent = [_resample_readings(coarse[busiest], coarse[number], records[number]["pairs"]) for number in everything]
         found["pairs"] = np.stack(sent).sum(axis=0)
     for name in ("departures", "looks"):
         found[name] = np.concatenate([_of_whole(record[name], its) for record, its in zip(records, rows, strict=True)])
@@ -76,7 +76,7 @@ def _read(content: bytes) -> _Arrays:
     return parse_arrays(content)
 
 
-def _beside(of_part: Callable[[int], Longs], parts: Sequence[int]) -> Longs:
+def _join_columns(of_part: Callable[[int], Longs], parts: Sequence[int]) -> Longs:
     return np.concatenate([of_part(number) for number in parts], axis=1)
 
 
@@ -87,7 +87,7 @@ def _of_whole(rows: Longs, numbers: npt.NDArray[np.int64]) -> Longs:
     return found
 
 
-def _at(times: Floats, own: Floats, readings: Longs, gauges: Sequence[int] = ()) -> Longs:
+def _resample_readings(times: Floats, own: Floats, readings: Longs, gauges: Sequence[int] = ()) -> Longs:
     """(T, …) readings at other times.
 
     Args:

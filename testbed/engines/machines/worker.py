@@ -69,7 +69,7 @@ class _Part:
 _parts: dict[str, _Part] = {}  # by the fabric
 
 
-def _answered(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
+def _run_in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
     """Let a function run beside others on a worker, and its failure be a sentence."""
 
     @functools.wraps(function)
@@ -82,8 +82,8 @@ def _answered(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
     return answered
 
 
-@_answered
-def lacking(names: Collection[str]) -> str:
+@_run_in_thread
+def describe_lacking(names: Collection[str]) -> str:
     """What this machine lacks for a lab; empty where it lacks nothing.
 
     `names`: capabilities that are needed beside those of every lab. The scenario says which; it is not sent, since what
@@ -101,19 +101,19 @@ def lacking(names: Collection[str]) -> str:
     return ""
 
 
-@_answered
+@_run_in_thread
 def processors() -> int:
     """How many this machine has for its part."""
     return host_shares.processors()
 
 
-@_answered
+@_run_in_thread
 def about() -> dict[str, object]:
     """What results tell of this machine."""
     return {"kernel": os.uname().release, "processors": os.cpu_count(), "tools": versions()}
 
 
-@_answered
+@_run_in_thread
 def build_job(job: MpiJob, mpiexec: str, trace: bool) -> str:
     """Build an MPI job on this machine; what it lacks for it, empty where that is nothing.
 
@@ -129,7 +129,7 @@ def build_job(job: MpiJob, mpiexec: str, trace: bool) -> str:
     return "" if program.exists() else f"has no {program}; MPI jobs need the testbed at the same path on all machines"
 
 
-@_answered
+@_run_in_thread
 def way_to(address: str) -> Way:
     """How this machine reaches another one by its IP address."""
     (route,) = json.loads(run(["ip", "-j", "route", "get", address]))
@@ -141,7 +141,7 @@ def way_to(address: str) -> Way:
     return Way(name, int(link["mtu"]), speed * 1e6 if speed > 0 else None)
 
 
-@_answered
+@_run_in_thread
 def begin(fabric: str, title: str, tunnels: Sequence[Tunnel]) -> int:
     """Start the namespaces of a part, with its tunnels in them; returns process 1."""
     namespaces = start_namespaces(keep=False, name=title)
@@ -192,45 +192,45 @@ def _end(fabric: str) -> None:
         one.lab.end()
 
 
-def _found(fabric: str) -> LabClient:
+def _find_lab(fabric: str) -> LabClient:
     if fabric not in _parts:
         raise LabError("its part of the fabric has ended")
     return _parts[fabric].lab
 
 
-@_answered
+@_run_in_thread
 def put(fabric: str, request: ask.Request[T]) -> T:
     """Ask a part, beside what it does otherwise."""
     if isinstance(request, ask.ShowFolder) and not Path(request.folder).is_dir():
         raise LabError(f"there is no {request.folder}, which programs in hosts are to read; put it there, too")
-    with _found(fabric).beside() as lab:
+    with _find_lab(fabric).beside() as lab:
         return lab._ask(request)
 
 
-@_answered
+@_run_in_thread
 def copy(fabric: str, name: str, content: bytes, mode: int) -> str:
     """Put a file where hosts of a part see it; returns its path."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         file.write_bytes(content)
         file.chmod(mode)
-        with _found(fabric).beside() as lab:
+        with _find_lab(fabric).beside() as lab:
             return lab.copy(file)
 
 
-@_answered
+@_run_in_thread
 def read(fabric: str, name: str) -> bytes:
     """Content of a file in the folder of a part."""
-    return _found(fabric).read(name)
+    return _find_lab(fabric).read(name)
 
 
-@_answered
+@_run_in_thread
 def count_files(fabric: str, pattern: str) -> int:
     """How many files of a name with wildcards are there."""
-    return _found(fabric).count_files(pattern)
+    return _find_lab(fabric).count_files(pattern)
 
 
-@_answered
+@_run_in_thread
 def end(fabric: str) -> None:
     """End a part, if there is one."""
     _end(fabric)

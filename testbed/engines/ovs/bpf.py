@@ -89,7 +89,7 @@ class Assembler:
         """Return register 0."""
         self.op(_EXIT)
 
-    def assembled(self) -> bytes:
+    def assemble(self) -> bytes:
         """The program."""
         return b"".join(
             instruction(code, to, of, self._labels[offset] - at - 1 if isinstance(offset, str) else offset, value)

@@ -10,7 +10,7 @@ from testbed.base.errors import LabError, WorkloadError
 from testbed.base.messages import Deviation, Flow, LinkState, Way
 from testbed.base.model import LearningPlan, Rule, host_ip, host_mac
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
-from testbed.engines.ovs.walk import dumped_rules, followed, installed_problems, short_cut_problems, state_problems
+from testbed.engines.ovs.walk import dumped_rules, follow_frame, installed_problems, short_cut_problems, state_problems
 from testbed.fabric.openflow.admission import lldp_rules
 from testbed.fabric.openflow.compile import learned_rules
 from testbed.fabric.openflow.oracle import Oracle
@@ -19,7 +19,7 @@ from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 from testbed.planning.failover.rules import backup_rules
 from testbed.planning.failures import first_tables
-from testbed.scenario.workloads.link_words import shown
+from testbed.scenario.workloads.link_words import format_conditions
 
 if TYPE_CHECKING:
     from testbed.engines.lab.control.client import LabClient
@@ -60,7 +60,7 @@ def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list
 
 def way(plan: Plan, lab: LabClient, source: int, destination: int) -> Way:
     """See Session.way."""
-    return followed(plan, lab.flows(), lab.groups() if plan.bundles else None, source, destination)
+    return follow_frame(plan, lab.flows(), lab.groups() if plan.bundles else None, source, destination)
 
 
 # ------------------------------------------------------------------------------------------------------------- learning
@@ -165,7 +165,7 @@ def changed_links(plan: Plan, states: Mapping[int, LinkState], *, controlled: bo
     """
     found = []
     for link, state in states.items():
-        words = shown(state.rate, state.delay or None, state.loss or None)
+        words = format_conditions(state.rate, state.delay or None, state.loss or None)
         words += [] if state.up or controlled else ["down"]
         if words:
             name = plan.wiring.channel_name(2 * link).replace("→", "-")
@@ -211,9 +211,9 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
             if learns and len(ports) > 1:  # flooded, for an address that has been forgotten: also by the path's bundle
                 ports &= members.keys()
             if len(ports) != 1 or not ports <= members.keys():
-                shown = " and ".join(map(str, sorted(ports))) or "none"
+                format_conditions = " and ".join(map(str, sorted(ports))) or "none"
                 wanted = " or ".join(map(str, members))
-                raise WorkloadError(f"{switch} sends {frame} by port {shown} instead of {wanted}")
+                raise WorkloadError(f"{switch} sends {frame} by port {format_conditions} instead of {wanted}")
             channels.append(members[ports.pop()])
         return tuple(channels)
 

@@ -24,8 +24,8 @@ from testbed.engines.ovs.fast_programs import (
     PORT,
     VALUE_SIZE,
     Maps,
-    decoded,
-    encoded,
+    decode_entry,
+    encode_entry,
     make_socket_filter,
     make_tc_classifier,
 )
@@ -173,7 +173,7 @@ class FastPath:
         interfaces = self._interfaces[switch]
         generations = {port: self._generation + number for number, port in enumerate(interfaces, 1)}
         self._generation += len(interfaces)
-        coded = dict(encoded(e, generations[e.in_port], interfaces[e.out_port]) for e in entries)
+        coded = dict(encode_entry(e, generations[e.in_port], interfaces[e.out_port]) for e in entries)
         bpf.update(self._maps.entries, coded)
         with self._lock:
             if not valid():
@@ -205,7 +205,7 @@ class FastPath:
         found: dict[str, list[str]] = {switch: [] for switch in self._on}
         leaving = {(switch, number): port for switch, its in self._interfaces.items() for port, number in its.items()}
         for key, value in content.items():
-            entry = decoded(key, value)
+            entry = decode_entry(key, value)
             if entry.generation in ports:
                 switch, port = ports[entry.generation]
                 out_port = leaving.get((switch, entry.interface), 0)

@@ -59,7 +59,7 @@ def _tci(tag: Tag) -> int:
     return 0 if tag[0] == UNTAGGED else tag[1] << 13 | tag[0]
 
 
-def encoded(entry: Entry, generation: int, interface: int) -> tuple[bytes, bytes]:
+def encode_entry(entry: Entry, generation: int, interface: int) -> tuple[bytes, bytes]:
     """Key and value of an entry that leaves by the interface with this number."""
     came, leaves = _tci(entry.tag), _tci(entry.out_tag)
     work = 0 if came == leaves else (_POP if came else 0) | (_PUSH if leaves else 0)
@@ -77,7 +77,7 @@ class Decoded(NamedTuple):
     out_tag: Tag
 
 
-def decoded(key: bytes, value: bytes) -> Decoded:
+def decode_entry(key: bytes, value: bytes) -> Decoded:
     """Read a key and its value; a tag that is kept as it is, is not in the value, whatever else stands there."""
     generation, came, address = _KEY.unpack(key)
     interface, work, leaves = _VALUE.unpack(value)
@@ -146,7 +146,7 @@ def make_socket_filter(maps: Maps) -> bytes:
     p.leave(0)
     p.label("open vswitch")
     p.leave(_WHOLE)
-    return p.assembled()
+    return p.assemble()
 
 
 def make_tc_classifier(maps: Maps) -> bytes:
@@ -201,7 +201,7 @@ def make_tc_classifier(maps: Maps) -> bytes:
     p.leave(_DROP)
     p.label("go on")
     p.leave(GO_ON)
-    return p.assembled()
+    return p.assemble()
 
 
 def _look_up(p: Assembler, descriptor: int, key: int, otherwise: str) -> None:

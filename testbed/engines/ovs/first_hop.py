@@ -35,7 +35,7 @@ def copying_program() -> bytes:
     p.op(bpf.SET, 3, value=_ARRIVES)
     p.call(bpf.REDIRECT_COPY)
     p.leave(bpf.TAKEN)
-    return p.assembled()
+    return p.assemble()
 
 
 def copy_at(ports: Sequence[str]) -> str:

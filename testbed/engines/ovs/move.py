@@ -49,19 +49,19 @@ def note_installed(lab: LabClient, plan: str, off: Sequence[int]) -> None:
     lab.write(_INSTALLED, json.dumps({"plan": plan, "off": list(off)}))
 
 
-def moved(lab: LabClient, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
+def move_lab(lab: LabClient, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
     """Carry a lab with aggregated links over to another plan; see Session.move_to.
 
     Raises:
         LabError: the change is refused, or a step failed and all were undone; nothing has changed then.
     """
     (old, were_off), new = installed_plan(lab), plan_from_json(plan)
-    made = _moved(lab, (old, set(were_off)), (new, set(off)), limit, wake_up, pause)
+    made = _exchange_plans(lab, (old, set(were_off)), (new, set(off)), limit, wake_up, pause)
     note_installed(lab, plan, off)
     return made
 
 
-def _moved(
+def _exchange_plans(
     lab: LabClient, before: tuple[Plan, set[int]], after: tuple[Plan, set[int]],
     limit: float, wake_up: float, pause: float,
 ) -> PlanMove:  # fmt: skip
@@ -76,7 +76,7 @@ def _moved(
             "where links are aggregated"
         )
     transition, cycles = way_to(before, after)
-    steps = _Steps(lab, old, were_off, _longest(lab, (old, new)), wake_up)
+    steps = _Steps(lab, old, were_off, _bound_drain_time(lab, (old, new)), wake_up)
     until, done = time.monotonic() + limit, []
     for count, step in enumerate(transition.steps, 1):
         started = time.monotonic()
@@ -149,7 +149,7 @@ def refuse_another(old: Plan, new: Plan) -> None:
     Raises:
         LabError: with the reason.
     """
-    if _built(old) != _built(new):
+    if _describe_build(old) != _describe_build(new):
         raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
     if not new.proved:
         raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
@@ -181,13 +181,13 @@ def way_to(before: tuple[Plan, set[int]], after: tuple[Plan, set[int]]) -> tuple
     return transition, tuple(violation.sentence for violation in cycles)
 
 
-def _built(plan: Plan) -> tuple[object, ...]:
+def _describe_build(plan: Plan) -> tuple[object, ...]:
     """What is built, as far as a change of plans leaves it."""
     sizes = None if plan.bundles is None else plan.bundles.sizes.tolist()
     return plan.topology.links.tolist(), plan.topology.host_count, sizes
 
 
-def _longest(lab: LabClient, plans: Sequence[Plan]) -> float:
+def _bound_drain_time(lab: LabClient, plans: Sequence[Plan]) -> float:
     """Laboratory s after which frames on the paths of plans have arrived, as links are now."""
     rate, dilation, states = lab.status().link_rate, lab.facts.dilation, lab.link_states().values()
     assert rate is not None

@@ -183,7 +183,7 @@ class SwitchDaemon:
                 log = self._folder / f"{name}.log"
                 tail = log.read_text(errors="replace").splitlines()[-_LOG_TAIL:] if log.exists() else []
                 raise LabError(f"{name} {how_it_ended(code)}; the lab's switches are gone. " + " | ".join(tail))
-            if code is None and not self._alone and _stopped(process.pid):
+            if code is None and not self._alone and _is_stopped(process.pid):
                 raise LabError(f"{name} is stopped, as by SIGSTOP, so the lab's switches do not answer")
 
     def transact(self, arguments: Sequence[str], *, wait: bool = False) -> str:
@@ -268,7 +268,7 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
     return shares
 
 
-def _stopped(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
     try:
         return kernel_files.text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"

@@ -61,7 +61,7 @@ def _buckets(group: Group) -> str:
     return " ".join(f"{n}:{port}" for n, port in zip(numbers, group.ports, strict=True)) or "no port"
 
 
-def followed(
+def follow_frame(
     plan: Plan,
     dumped: Mapping[str, Sequence[str]],
     groups: Mapping[str, Sequence[str]] | None,
@@ -101,11 +101,11 @@ def state_problems(plans: Sequence[Plan], dumped: Mapping[str, Sequence[str]], o
             paths = {path(topology, plan.routes, source, destination) for plan in plans}
             if found.received != {destination: 1} or found.tagged or found.channels not in paths:
                 problems.append(f"{pair} takes none of its paths")
-            problems += _off(plans[0], pair, found, off)
+            problems += _find_off_links(plans[0], pair, found, off)
         flood, name = oracle.broadcast(source), f"a broadcast of {topology.host_name(source)}"
         if flood.endless or flood.tagged or flood.received != dict.fromkeys(everyone - {source}, 1):
             problems.append(f"{name} {'circulates' if flood.endless else 'does not reach every other host once'}")
-        problems += _off(plans[0], name, flood, off)
+        problems += _find_off_links(plans[0], name, flood, off)
     return problems
 
 
@@ -136,16 +136,16 @@ def short_cut_problems(
                 way = " and ".join(_way(ports, tag) for ports, tag in copies) or "to no port"
                 problems.append(
                     f"the fast path of {name} sends frames for {entry.destination} that come by port {entry.in_port}, "
-                    f"{_tagged(entry.tag)}, {_way((entry.out_port,), entry.out_tag)}, and its rules {way}"
+                    f"{_describe_tag(entry.tag)}, {_way((entry.out_port,), entry.out_tag)}, and its rules {way}"
                 )
     return problems
 
 
 def _way(ports: tuple[int, ...], tag: Tag) -> str:
-    return f"to port {' or '.join(map(str, ports))} {_tagged(tag)}"
+    return f"to port {' or '.join(map(str, ports))} {_describe_tag(tag)}"
 
 
-def _tagged(tag: Tag) -> str:
+def _describe_tag(tag: Tag) -> str:
     return "untagged" if tag[0] == UNTAGGED else f"in VLAN {tag[0]} with priority {tag[1]}"
 
 
@@ -203,7 +203,7 @@ def _walk_problems(plan: Plan, oracle: Oracle, off: Collection[int]) -> list[str
             problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
         else:
             name = f"a broadcast of {topology.host_name(source)}"
-            problems += [*_needless(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
+            problems += [*_find_needless_hops(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
     return problems
 
 
@@ -222,7 +222,7 @@ def _security_problems(plan: Plan, oracle: Oracle) -> list[str]:
     return problems
 
 
-def _needless(plan: Plan, source: int, what: str, flood: Delivery) -> list[str]:
+def _find_needless_hops(plan: Plan, source: int, what: str, flood: Delivery) -> list[str]:
     """In a tree each switch gets a broadcast once; what comes to one again and ends there has loaded links in vain."""
     topology, entered = plan.topology, {int(plan.topology.host_switch[source])}
     for channel in flood.channels:
@@ -273,6 +273,6 @@ def _receivers(plan: Plan, received: Mapping[int, int]) -> str:
     return f"{len(received)} hosts ({shown}{' …' if len(received) > 4 else ''})" if received else "no host"
 
 
-def _off(plan: Plan, what: str, found: Delivery, off: Collection[int]) -> list[str]:
+def _find_off_links(plan: Plan, what: str, found: Delivery, off: Collection[int]) -> list[str]:
     used = [channel for channel in found.channels if channel // 2 in off]
     return [f"{what} takes {plan.topology.channel_name(used[0])}, which is off"] if used else []

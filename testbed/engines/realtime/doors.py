@@ -161,10 +161,10 @@ def open_taps(macs: Mapping[int, str], receivers: int) -> list[int]:
             "kernel's module (modprobe tun), or give the container this device"
         )
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda pid: in_network_of(pid, _opener(macs[pid], receivers)), macs))
+        return list(pool.map(lambda pid: in_network_of(pid, _make_tap_opener(macs[pid], receivers)), macs))
 
 
-def _opener(mac: str, receivers: int) -> Callable[[], int]:
+def _make_tap_opener(mac: str, receivers: int) -> Callable[[], int]:
     def make() -> int:
         if receivers and _STEERING.exists():
             _STEERING.write_text(f"{receivers:x}")

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from testbed.base.model import Ints, Topology
-from testbed.dataplane.both_tables import both
+from testbed.dataplane.both_tables import merge_tables
 from testbed.dataplane.kernels.packets_state import PacketModel, PacketTables
-from testbed.engines.realtime.move import ask_for, drained, tables_now, wait_until_taken
+from testbed.engines.realtime.move import ask_for, tables_now, wait_for_drain, wait_until_taken
 from testbed.planning.failover.model_tables import all_tables, backup_tables, path_tables
 from testbed.planning.failover.tables import Tables
 
@@ -85,11 +85,11 @@ class ModelInstaller:
     def confirm(self) -> None:
         """See Installer: nobody has to be waited for."""
 
-    def drained(self, goes_on: Callable[[], bool]) -> bool:
+    def wait_for_drain(self, goes_on: Callable[[], bool]) -> bool:
         """See Installer: exactly, since the model knows which frames are under way."""
         self._waits = time.monotonic()
         try:
-            return drained(self._model, set(self.taken()) - set(self._paths), goes_on)
+            return wait_for_drain(self._model, set(self.taken()) - set(self._paths), goes_on)
         finally:
             self._waits = None
 
@@ -112,7 +112,7 @@ class ModelInstaller:
 
     def _add(self, more: PacketTables) -> None:
         self._before = self._open[-1]
-        self._put(both(self._before, more))
+        self._put(merge_tables(self._before, more))
 
     def _put(self, tables: PacketTables) -> None:
         with self._lock:

@@ -75,7 +75,7 @@ _A_LOOK = 64
 
 
 @jit_inner
-def _now(doors: HostPorts) -> int:
+def _read_clock(doors: HostPorts) -> int:
     """Nanoseconds since the model's time 0."""
     _clock_gettime(_MONOTONIC, doors.clock.ctypes.data)
     return int(doors.clock[0] * _BILLION + doors.clock[1] - doors.zero[0])
@@ -95,7 +95,7 @@ def _deliver(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: 
         place = live.ends[1] & (len(live.given) - 1)
         frame = int(live.given[place])
         host = int(state.by[frame]) - first_exit
-        _count(doors, DELIVERY, _now(doors) - live.given_at[place] // PS_A_NS)
+        _count(doors, DELIVERY, _read_clock(doors) - live.given_at[place] // PS_A_NS)
         if _write(doors.taps[host], live.data[frame].ctypes.data, int(live.length[frame])) < 0:
             doors.control[REFUSED_BY_HOST] += 1
         live.ends[1] += 1
@@ -171,7 +171,7 @@ def _poll_host(fabric: PacketFabric, state: PacketState, live: PacketLive, doors
                 if not _receive(live, doors, host):
                     doors.ready[host] &= ~QUEUE
                 continue
-            now = _now(doors)
+            now = _read_clock(doors)
             if not state.busy[fabric.channels + host]:
                 _count(doors, READING, now - last)  # it may have waited since the last look
             # The model's time is that of its last event; a frame is never put in before.
@@ -199,14 +199,14 @@ def _next_event(state: PacketState) -> int:
 def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: HostPorts, until: int) -> None:
     """Go on until a time, in ns since the model's time 0, or until `control[STOP]` is set."""
     control, clock = doors.control, doors.clock
-    now = _now(doors)
+    now = _read_clock(doors)
     last = now
     while now < until and not control[STOP]:
         advance(fabric, state, None, live, now * PS_A_NS)
         _deliver(fabric, state, live, doors)
         more = _poll_host(fabric, state, live, doors, last)
         last = now
-        now = _now(doors)
+        now = _read_clock(doors)
         wait, under_way = _next_event(state) - now, len(state.free) - state.counts[FREE]
         grain = control[GRAIN]
         clock[2] = 0
@@ -228,7 +228,7 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Hos
         for number in range(count):
             which = doors.events[_EVENT * number + _DATA]
             doors.ready[which >> 1] |= QUEUE if which & 1 else TAP
-        now = _now(doors)
+        now = _read_clock(doors)
         late = now - last - (timeout if timeout > 0 else grain)
         if count == 0 or timeout == 0:
             _count(doors, LOOP, late)

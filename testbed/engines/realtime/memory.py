@@ -56,7 +56,7 @@ def attach(file: Path, kind: type[T]) -> T:
         dtype, shape, offset, size = _Place(*place)
         array = np.frombuffer(memory, dtype=np.uint8, count=size, offset=start + offset)
         fields[name] = array.view(dtype).reshape(shape)
-    return cast(T, _made("", kind, fields))
+    return cast(T, _build_tuple("", kind, fields))
 
 
 def _flat(prefix: str, value: tuple[Any, ...]) -> list[tuple[str, Any]]:
@@ -70,11 +70,13 @@ def _flat(prefix: str, value: tuple[Any, ...]) -> list[tuple[str, Any]]:
     return found
 
 
-def _made(prefix: str, kind: Any, fields: dict[str, Any]) -> Any:
+def _build_tuple(prefix: str, kind: Any, fields: dict[str, Any]) -> Any:
     hints = get_type_hints(kind)
     return kind(
         *(
-            _made(f"{prefix}{name}.", hints[name], fields) if hasattr(hints[name], "_fields") else fields[prefix + name]
+            _build_tuple(f"{prefix}{name}.", hints[name], fields)
+            if hasattr(hints[name], "_fields")
+            else fields[prefix + name]
             for name in kind._fields
         )
     )

@@ -16,7 +16,7 @@ import numpy as np
 from testbed.base.errors import LabError
 from testbed.base.messages import PlanStep
 from testbed.base.model import LearningPlan
-from testbed.dataplane.both_tables import both, pvids_of
+from testbed.dataplane.both_tables import merge_tables, pvids_of
 from testbed.dataplane.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
 from testbed.dataplane.switch_tables import switch_tables
 from testbed.engines.ovs.move import refuse_another, way_to
@@ -64,7 +64,7 @@ def put_tables(folder: Path, model: PacketModel, tables: PacketTables) -> Packet
     return coming
 
 
-def drained(model: PacketModel, gone: Collection[int], goes_on: Callable[[], bool]) -> bool:
+def wait_for_drain(model: PacketModel, gone: Collection[int], goes_on: Callable[[], bool]) -> bool:
     """Wait until no frame is in some VLANs; False where `goes_on()` ends before.
 
     It is looked at twice, since frames go on meanwhile.
@@ -82,13 +82,13 @@ def drained(model: PacketModel, gone: Collection[int], goes_on: Callable[[], boo
     return True
 
 
-def spare(model: PacketModel, links: Collection[int], *, spared: bool) -> None:
+def spare_links(model: PacketModel, links: Collection[int], *, spared: bool) -> None:
     """Have the hashes of bundles choose links no more, or again; frames are forwarded by the one or by the other."""
     channels = [2 * link + way for link in links for way in (0, 1)]
     model.live.spared[channels] = spared
 
 
-def emptied(model: PacketModel, goes_on: Callable[[], bool]) -> bool:
+def wait_for_empty_links(model: PacketModel, goes_on: Callable[[], bool]) -> bool:
     """Wait until spared links carry no frame any more; False where `goes_on()` ends before.
 
     A frame has arrived when the time that it takes from one switch to the next has gone by in the model, too.
@@ -152,20 +152,20 @@ class Mover:
             elif step.action == "links off":
                 self._switch(step.links, False)
             elif step.action == "members in":
-                spare(self._model, step.links, spared=False)
+                spare_links(self._model, step.links, spared=False)
             elif step.action == "members out":
-                spare(self._model, spared := step.links, spared=True)
+                spare_links(self._model, spared := step.links, spared=True)
             elif step.action == "add":
                 added = len(set(goal.vlan_id.tolist()) - set(tables.vlan_id.tolist()))
-                tables = put_tables(self._folder, self._model, both(tables, goal))
+                tables = put_tables(self._folder, self._model, merge_tables(tables, goal))
                 what = f"add entries, and {added} VLANs that no frame is in yet"
             elif step.action == "move":
                 tables.host_class[:] = pvids_of(goal, tables)
             elif step.action == "drain":
                 gone = set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist())
-                in_time = partial(_before, until)
-                if not drained(self._model, gone, in_time) or not emptied(self._model, in_time):
-                    spare(self._model, spared, spared=False)
+                in_time = partial(_is_before, until)
+                if not wait_for_drain(self._model, gone, in_time) or not wait_for_empty_links(self._model, in_time):
+                    spare_links(self._model, spared, spared=False)
                     raise LabError("frames on the old paths have not arrived; does a pause hold them?")
             elif step.action == "remove":
                 removed = len(set(tables.vlan_id.tolist()) - set(goal.vlan_id.tolist()))
@@ -176,7 +176,7 @@ class Mover:
         return tuple(done)
 
 
-def _before(until: float) -> bool:
+def _is_before(until: float) -> bool:
     return time.monotonic() < until
 
 

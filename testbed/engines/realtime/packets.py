@@ -28,13 +28,13 @@ _MORE = 0x20
 
 
 @jit_inner
-def _two(data: Octets, place: int) -> int:
+def _read_two(data: Octets, place: int) -> int:
     return int(data[place]) << 8 | int(data[place + 1])
 
 
 @jit_inner
-def _four(data: Octets, place: int) -> int:
-    return _two(data, place) << 16 | _two(data, place + 2)
+def _read_four(data: Octets, place: int) -> int:
+    return _read_two(data, place) << 16 | _read_two(data, place + 2)
 
 
 @jit_inner
@@ -63,7 +63,7 @@ def _copy(source: Octets, start: int, target: Octets, place: int, count: int) ->
 
 
 @jit_inner
-def _folded(total: int) -> int:
+def _fold_checksum(total: int) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -84,7 +84,7 @@ def unwrap(message: Octets, got: int, held: Longs) -> bool:
     held[SIZE] = 0
     if got < _ATTRIBUTES or message[4] != 0 or message[5] != _QUEUE_SUBSYSTEM:
         return False
-    held[NUMBER], held[SUM], held[SENT] = _two(message, 18), 0, 0
+    held[NUMBER], held[SUM], held[SENT] = _read_two(message, 18), 0, 0
     place = _ATTRIBUTES
     while place + 4 <= got:
         length = int(message[place]) | int(message[place + 1]) << 8
@@ -92,11 +92,11 @@ def unwrap(message: Octets, got: int, held: Longs) -> bool:
         if length < 4:
             break
         if kind == _PACKET_HEADER:
-            held[PACKET] = _four(message, place + 4)
+            held[PACKET] = _read_four(message, place + 4)
         elif kind == _PAYLOAD:
             held[PLACE], held[SIZE] = place + 4, length - 4
         elif kind == _ABOUT:
-            held[SUM] = _four(message, place + 4) & _UNSUMMED
+            held[SUM] = _read_four(message, place + 4) & _UNSUMMED
         place += length + 3 & ~3
     return bool(held[SIZE] >= _IP)
 
@@ -112,7 +112,7 @@ def asked_segment(message: Octets, held: Longs) -> int:
     option, end = tcp + _TCP, min(end, tcp + (int(message[tcp + 12]) >> 4) * 4)
     while option + 4 <= end and message[option]:
         if message[option] == 2:
-            return _two(message, option + 2)
+            return _read_two(message, option + 2)
         option += 1 if message[option] == 1 else max(int(message[option + 1]), 2)
     return 0
 
@@ -133,7 +133,7 @@ def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> i
     """
     start, size, sent = int(held[PLACE]), int(held[SIZE]), int(held[SENT])
     ip = min((int(message[start]) & 15) * 4, size)
-    tcp = message[start + 9] == _TCP_NUMBER and size >= ip + _TCP and not _two(message, start + 6) & 0x3FFF
+    tcp = message[start + 9] == _TCP_NUMBER and size >= ip + _TCP and not _read_two(message, start + 6) & 0x3FFF
     header = ip
     if tcp:
         header += (int(message[start + ip + 12]) >> 4) * 4
@@ -149,9 +149,9 @@ def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> i
     if not whole:
         _put_two(data, ETHERNET + 2, header + taken)
         if tcp:
-            _put_two(data, ETHERNET + 4, _two(message, start + 4) + sent // room)
+            _put_two(data, ETHERNET + 4, _read_two(message, start + 4) + sent // room)
             at = ETHERNET + ip
-            number = _four(message, start + ip + 4) + sent
+            number = _read_four(message, start + ip + 4) + sent
             _put_two(data, at + 4, number >> 16)
             _put_two(data, at + 6, number)
             if not last:
@@ -159,16 +159,16 @@ def cut(message: Octets, held: Longs, segment: int, mtu: int, data: Octets) -> i
             if sent:
                 data[at + 13] &= ~_REDUCED & 0xFF
         else:
-            _put_two(data, ETHERNET + 6, (_two(message, start + 6) + (sent >> 3)) & 0x1FFF)
+            _put_two(data, ETHERNET + 6, (_read_two(message, start + 6) + (sent >> 3)) & 0x1FFF)
             if not last:
                 data[ETHERNET + 6] |= _MORE
         _put_two(data, ETHERNET + 10, 0)
-        _put_two(data, ETHERNET + 10, _folded(_sum(data, ETHERNET, ETHERNET + ip)))
+        _put_two(data, ETHERNET + 10, _fold_checksum(_sum(data, ETHERNET, ETHERNET + ip)))
     if tcp and (held[SUM] or not whole):
         at, end = ETHERNET + ip, ETHERNET + header + taken
         _put_two(data, at + 16, 0)
         pseudo = _sum(data, ETHERNET + 12, ETHERNET + 20) + _TCP_NUMBER + end - at
-        _put_two(data, at + 16, _folded(pseudo + _sum(data, at, end)))
+        _put_two(data, at + 16, _fold_checksum(pseudo + _sum(data, at, end)))
     held[SENT] = sent + taken
     if last:
         held[SIZE] = 0

@@ -10,7 +10,7 @@ from testbed.base.messages import Way
 from testbed.base.model import Bools, Bundles, Ints, Topology
 from testbed.dataplane.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
 from testbed.fabric.routing.paths import path
-from testbed.fabric.transition.members import several
+from testbed.fabric.transition.members import select_bundled_links
 from testbed.planning import Plan
 
 _SHOWN = 20
@@ -43,7 +43,7 @@ def spared_problems(bundles: Bundles, spared: Bools, off: Collection[int]) -> li
     `spared` is that of the running model.
     """
     wrong = []
-    wanted = {2 * link + way for link in several(bundles, off) for way in (0, 1)}
+    wanted = {2 * link + way for link in select_bundled_links(bundles, off) for way in (0, 1)}
     for channel in sorted(wanted ^ set(np.flatnonzero(spared).tolist())):
         state, chosen = ("off", "still chosen") if channel in wanted else ("on", "chosen no more")
         wrong.append(f"{bundles.wiring.channel_name(channel)} is {state} and is {chosen} by the hash of its bundle")

@@ -43,7 +43,7 @@ class _Rerun:
 
 def snapshots_of(plan: Plan, settings: Settings | PacketSettings, point: Point) -> tuple[Snapshot, ...]:
     """Look at a run that deadlocked at its start, half of the time to the deadlock, a quarter before it, and so on."""
-    formed = _formed(plan, settings, point)
+    formed = _find_deadlock_time(plan, settings, point)
     times = [formed - formed // 2**power for power in range(MAX_SNAPSHOTS - 1)] + [formed]
     again, channels = _rerun(plan, settings, point), len(plan.topology.channel_source)
     found = []
@@ -54,7 +54,7 @@ def snapshots_of(plan: Plan, settings: Settings | PacketSettings, point: Point) 
     return tuple(found)
 
 
-def _formed(plan: Plan, settings: Settings | PacketSettings, point: Point) -> int:
+def _find_deadlock_time(plan: Plan, settings: Settings | PacketSettings, point: Point) -> int:
     """The time by which the deadlock is there, to one in 256: a deadlock stays, so the first look that finds it."""
     again = _rerun(plan, settings, point)
     for look in range(1, _LOOKS):

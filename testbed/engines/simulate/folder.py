@@ -119,7 +119,7 @@ def store(
     result.write_plan(environment(simulator=dict(asked)))
     result.write_samples(samples)
     result.write_manifest(
-        *_judged(plan, str(asked["pattern"]), points), {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION}
+        *_judge_points(plan, str(asked["pattern"]), points), {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION}
     )
 
 
@@ -141,7 +141,7 @@ class _Judged(NamedTuple):
     loads: list[LoadEntry]
 
 
-def _judged(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
+def _judge_points(plan: Plan, pattern: str, points: Sequence[Point]) -> _Judged:
     """Verdict, reasons and loads: the pattern at all its rates, and each of the scenario's loads that it represents."""
     deadlocks = [point for point in points if point.cycle]
     reasons = [
@@ -259,7 +259,12 @@ def old_run(folder: Path, runs: Iterable[Run]) -> Run:
         )
         raise InputError.one(str(folder), sentence)
     pattern = str(record["pattern"])
-    manifest = {**same.manifest, **_judged(same.plan, pattern, points)._asdict(), "dilation": 1.0, "kind": SIMULATION}
+    manifest = {
+        **same.manifest,
+        **_judge_points(same.plan, pattern, points)._asdict(),
+        "dilation": 1.0,
+        "kind": SIMULATION,
+    }
     samples = samples_of(same.plan, pattern, points)
     return Run(folder, manifest, environment(), same.plan, tuple(samples))
 

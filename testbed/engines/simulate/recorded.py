@@ -36,7 +36,7 @@ class Recorded:
     origin: str  # in words
 
 
-def everyone(topology: Topology, message: int) -> Recorded:
+def make_all_to_all(topology: Topology, message: int) -> Recorded:
     """A message from each host to each other one.
 
     Raises:
@@ -90,18 +90,18 @@ def read_run(folder: Path, load: str | None, topology: Topology) -> Recorded:
         raise InputError.one(str(folder), sentence)
     if load is None and len(having) > 1:
         raise InputError.one(
-            argument("trace_load"), f"is required, as several loads have a matrix: {_listed(having, titles)}"
+            argument("trace_load"), f"is required, as several loads have a matrix: {_format_loads(having, titles)}"
         )
     chosen = having[0] if load is None else load
     if chosen not in having:
-        sentence = f'there is no load "{chosen}" with a matrix in {folder}; there are: {_listed(having, titles)}'
+        sentence = f'there is no load "{chosen}" with a matrix in {folder}; there are: {_format_loads(having, titles)}'
         raise InputError.one(argument("trace_load"), sentence)
     if _mpi_sent(run, chosen):
         return _mpi(run, chosen, topology)
     return _telemetry(folder, chosen, topology, argument("trace"))
 
 
-def _listed(numbers: list[str], titles: Mapping[str, str]) -> str:
+def _format_loads(numbers: list[str], titles: Mapping[str, str]) -> str:
     return ", ".join(f"{number} ({titles[number]})" for number in numbers)
 
 

@@ -115,7 +115,7 @@ def replay(network: Network, demand: Demand, progress: Progress = lambda done, t
         LostFlitsError: the simulator has a fault.
     """
     started = time.monotonic()
-    fabric, state = _begun(network, demand)
+    fabric, state = _begin_replay(network, demand)
     total = int(demand.packets.sum())
     cycle: tuple[int, ...] = ()
     sent = state.links.sent[: fabric.channels]
@@ -165,7 +165,7 @@ def _host(topology: Topology, flits: Floats, words: str) -> str:
     return words.format(topology.host_name(int(flits.argmax())))
 
 
-def _begun(network: Network, demand: Demand) -> tuple[FlitFabric, State]:
+def _begin_replay(network: Network, demand: Demand) -> tuple[FlitFabric, State]:
     """Every host with something to send has its first packet due at clock 0."""
     hosts = network.topology.host_count
     target = np.full(hosts, IDLE, dtype=np.int32)

@@ -26,7 +26,7 @@ from testbed.engines.simulate.settings import Settings, pattern_problems
 from testbed.planning import Plan
 from testbed.planning.speeds import alike_problems
 from testbed.results.store import locked
-from testbed.scenario.pickled import Pickled, pickled
+from testbed.scenario.pickled import Pickled, pickle_value
 
 Progress = Callable[[str], None]
 
@@ -148,7 +148,7 @@ def simulate_plan(
                 begun = _tasks(plan, settings, waiting, workers)
             progress("1 run" if len(waiting) == 1 else f"{len(waiting)} runs, {jobs} at a time")
             with begun as ended:
-                for point in _kept(ended, len(waiting), progress, folder):
+                for point in _store_points(ended, len(waiting), progress, folder):
                     done[point.load, point.seed] = point
         points = tuple(done[pair] for pair in sorted(done))
         store(folder, plan, runs.asked, points, samples_of(plan, settings.pattern, points))
@@ -192,7 +192,7 @@ def _tasks(
 ) -> Iterator[Ended]:
     """Give what is waiting to workers; on the way out what has not begun is cancelled."""
     ended: Ended = SimpleQueue()
-    shared = workers.share(pickled((plan, settings), plan.scenario))
+    shared = workers.share(pickle_value((plan, settings), plan.scenario))
     tasks = [workers.submit(point_of, shared, load, seed) for load, seed in waiting]
     try:
         for task in tasks:
@@ -203,7 +203,7 @@ def _tasks(
             task.cancel()
 
 
-def _kept(ended: Ended, count: int, progress: Progress, folder: Path) -> Iterator[Point]:
+def _store_points(ended: Ended, count: int, progress: Progress, folder: Path) -> Iterator[Point]:
     """The points of so many runs as they end, each stored at once."""
     started = time.monotonic()
     for number in range(1, count + 1):

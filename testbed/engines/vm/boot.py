@@ -78,13 +78,13 @@ def run_job(
         os.truncate(project, -(-project.stat().st_size // _MEMORY_UNIT) * _MEMORY_UNIT)  # zeros follow an archive
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)
-        begun, slept_before, used_before = time.monotonic(), _slept(), _used_by_children()
+        begun, slept_before, used_before = time.monotonic(), _measure_sleep(), _used_by_children()
         command = qemu_command(machine, image, project, results, shown)
         last: dict[str, Any] = {}
         try:
             with errors.open("wb") as sink, started(command, sink) as process:
                 for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
-                    said = _parsed(text)
+                    said = _parse_answer(text)
                     if "progress" in said:
                         progress(f"[VM] {said['progress']}")
                     if "line" in said:
@@ -104,11 +104,11 @@ def run_job(
         if target is not None:
             progress("bringing the results back")
             unpack_results(results, target)
-        used, slept = _used_by_children() - used_before, _slept() - slept_before
+        used, slept = _used_by_children() - used_before, _measure_sleep() - slept_before
         return Report(last, time.monotonic() - begun, used, slept)
 
 
-def _slept() -> float:
+def _measure_sleep() -> float:
     """Seconds that this machine has slept since it started: one of its clocks goes on then, and the other does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
@@ -125,7 +125,7 @@ def _used_by(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_answer(text: str) -> dict[str, Any]:
     try:
         said = json.loads(text)
     except ValueError:

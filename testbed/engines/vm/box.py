@@ -10,8 +10,8 @@ from testbed.base.errors import CapabilityError
 from testbed.base.shipped import CACHE
 from testbed.engines.vm.building import (
     BUILDING,
-    alone,
     clean_up,
+    hold_build_lock,
     missing_commands,
     require_root,
     require_space,
@@ -44,12 +44,12 @@ def build_boxes(providers: Sequence[str], progress: Callable[[str], None], folde
         LabError: making them failed; nothing is left.
     """
     boxes = {provider: box_file(provider, folder) for provider in providers}
-    if not _lacking(boxes):
+    if not _list_lacking(boxes):
         return list(boxes.values())
     _require_means(folder)
     image = require_image()
-    with alone(CACHE, _WHAT, progress):
-        lacking = _lacking(boxes)
+    with hold_build_lock(CACHE, _WHAT, progress):
+        lacking = _list_lacking(boxes)
         for stale in folder.glob(f"testbed-*{BUILDING}"):
             clean_up(stale)
         if not lacking:
@@ -73,7 +73,7 @@ def build_boxes(providers: Sequence[str], progress: Callable[[str], None], folde
     return list(boxes.values())
 
 
-def _lacking(boxes: dict[str, Path]) -> list[str]:
+def _list_lacking(boxes: dict[str, Path]) -> list[str]:
     return [provider for provider, file in boxes.items() if not file.is_file()]
 
 

@@ -89,7 +89,7 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
 
 
 @contextmanager
-def alone(cache: Path, what: str, progress: Callable[[str], None]) -> Iterator[None]:
+def hold_build_lock(cache: Path, what: str, progress: Callable[[str], None]) -> Iterator[None]:
     """Let one program build at a time; another waits and says so."""
     make_folder(cache)
     lock = os.open(cache, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

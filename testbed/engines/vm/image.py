@@ -16,8 +16,8 @@ from testbed.base.others_text import escape_line
 from testbed.base.shipped import CACHE, IN_CLONE, SHARE, setup
 from testbed.engines.vm.building import (
     BUILDING,
-    alone,
     clean_up,
+    hold_build_lock,
     missing_commands,
     require_root,
     require_space,
@@ -114,7 +114,7 @@ def build_image(progress: Callable[[str], None], cache: Path = CACHE) -> Image:
     if found is not None:
         return found
     _require_means(cache)
-    with alone(cache, "the virtual machine's image", progress):
+    with hold_build_lock(cache, "the virtual machine's image", progress):
         found = find_image(cache)
         if found is not None:
             return found

@@ -47,16 +47,16 @@ def _probe(image: Image) -> str:
         command = kernel_command(machine, image, console, "console=ttyS0 panic=-1 rdinit=/none root=/dev/none")
         with tempfile.TemporaryFile() as errors, started(command, errors) as process:
             until = time.monotonic() + _LIMIT
-            while not _reached(console) and process.poll() is None and time.monotonic() < until:
+            while not _has_booted(console) and process.poll() is None and time.monotonic() < until:
                 time.sleep(_STEP)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
             errors.seek(0)
             said = errors.read().decode(errors="replace").strip().splitlines()
-        if _reached(console):
+        if _has_booted(console):
             return ""
         return said[0] if said else f"a kernel does not boot with it in {_LIMIT:g} s"
 
 
-def _reached(console: Path) -> bool:
+def _has_booted(console: Path) -> bool:
     return console.exists() and _BOOTED in console.read_text(errors="replace")

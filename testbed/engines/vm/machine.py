@@ -67,7 +67,7 @@ def kernel_command(machine: VirtualMachine, image: Image, console: Path, argumen
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35",
         *_accelerator(machine), "-smp", str(machine.processors), "-m", str(machine.memory),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
-        "-chardev", f"file,id=console,path={_escaped(console)}", "-serial", "chardev:console",
+        "-chardev", f"file,id=console,path={_escape_commas(console)}", "-serial", "chardev:console",
         *([] if machine.accelerator == "icount" else ["-device", "virtio-rng-pci"]),
     ]  # fmt: skip
 
@@ -96,12 +96,12 @@ def _memory(machine: VirtualMachine, files: Mapping[str, tuple[Path, str]]) -> l
     words = ["-machine", "nvdimm=on", "-m", f"slots={len(files)},maxmem={room}"]
     # QEMU's table of them, by which the kernel counts, begins with the last.
     for name, (file, share) in reversed(list(files.items())):
-        backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escaped(file)}"
+        backend = f"memory-backend-file,id={name},share={share},size={sizes[name]},mem-path={_escape_commas(file)}"
         words += ["-object", backend, "-device", f"nvdimm,memdev={name}"]
     return words
 
 
-def _escaped(file: Path) -> str:
+def _escape_commas(file: Path) -> str:
     return str(file).replace(",", ",,")
 
 

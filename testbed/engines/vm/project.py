@@ -36,7 +36,7 @@ def pack_project(
         for part in parts:
             place = shipped.find_part(part) if root is None else root / part
             if place.exists():
-                archive.add(place, part, filter=_wanted)
+                archive.add(place, part, filter=_filter_member)
         for name, text in job.items():
             content = text.encode()
             member = tarfile.TarInfo(f"{JOB}/{name}")
@@ -44,7 +44,7 @@ def pack_project(
             archive.addfile(member, io.BytesIO(content))
 
 
-def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def _filter_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     parts = Path(member.name).parts
     built = parts[0] == "mpi_jobs" and "build" in parts  # linked with the libraries of this machine
     stale = "__pycache__" in parts[:-1] and not member.name.endswith(_COMPILED)

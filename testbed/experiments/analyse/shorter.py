@@ -61,7 +61,7 @@ class _Shortest:
         target = self.topology.channel_target
         return [channel for channel in channels if self.left[target[channel]] == self.left[switch] - 1]
 
-    def farthest(self, begin: list[int], follow: Callable[[int], list[int]]) -> _Walk:
+    def walk_farthest(self, begin: list[int], follow: Callable[[int], list[int]]) -> _Walk:
         """Walk as far as virtual channels that may begin a path, and those that may follow another, lead."""
         topology, channels = self.topology, max(len(self.topology.channel_source), 1)
         came_from: list[dict[int, int]] = []
@@ -101,13 +101,13 @@ def shorter_path(plan: Plan, source: int, destination: int, taken: tuple[int, ..
     if len(taken) <= shortest.left[start]:
         return None
     if routes.allowed is not None:
-        walk = shortest.farthest(*_by_turns(routes))
+        walk = shortest.walk_farthest(*_by_turns(routes))
         reason, turn = _turn_reason(plan, walk)
     elif routes.paths is None:
-        walk = shortest.farthest(*_by_tree(topology, routes, source, destination))
+        walk = shortest.walk_farthest(*_by_tree(topology, routes, source, destination))
         reason, turn = _tree_reason(plan, source, destination, walk, taken), None
     else:
-        walk = shortest.farthest([], lambda hop: [])
+        walk = shortest.walk_farthest([], lambda hop: [])
         reason, turn = f"{plan.scenario.routing_kind} does not use it", None
     names = [topology.switch_name(int(topology.channel_source[channel])) for channel in walk.channels]
     return Shorter((*names, topology.switch_name(end)), len(walk.channels), reason, turn)

@@ -87,7 +87,7 @@ def compare(
     reference = find_baseline(groups, runs, baseline)
     groups = reference.first(groups)
     readings, judged = read(runs, swept)
-    readings = _chosen(readings, metrics)
+    readings = _choose_readings(readings, metrics)
     common = _common(groups, judged, 1 if alone or swept is not None else 2)
     if not common:
         raise InputError(_nothing_in_common(groups, judged))
@@ -114,7 +114,7 @@ def compare(
     )
 
 
-def _chosen(readings: Iterable[Reading], metrics: Sequence[str]) -> list[Reading]:
+def _choose_readings(readings: Iterable[Reading], metrics: Sequence[str]) -> list[Reading]:
     readings = list(readings)
     there = dict.fromkeys(reading.metric for reading in readings)
     unknown = [metric for metric in metrics if metric not in there]

@@ -45,7 +45,8 @@ def notes_of(
     lacking = [f"{row.load} of {row.scenario}" for row in rows if row.usable and row.relative is None]
     if lacking:
         notes.append(
-            f"Not relative, for {baseline} has no usable figure beside it: {_some(list(dict.fromkeys(lacking)))}."
+            f"Not relative, for {baseline} has no usable figure beside it: "
+            f"{_shorten_names(list(dict.fromkeys(lacking)))}."
         )
     for key, what, of, consequence in _DIFFERENCES:
         meant = key == swept or (key == _HOSTS and str(swept).startswith("topology."))
@@ -64,10 +65,10 @@ def _by_value(variants: Sequence[Variant], runs: Sequence[Run], of: Callable[[Ru
     for variant in variants:
         for number in variant.runs:
             scenarios.setdefault(of(runs[number]), {})[variant.label] = None
-    return "; ".join(f"{value} in {_some(list(labels))}" for value, labels in scenarios.items() if value)
+    return "; ".join(f"{value} in {_shorten_names(list(labels))}" for value, labels in scenarios.items() if value)
 
 
-def _some(names: Sequence[str]) -> str:
+def _shorten_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
     return ", ".join(names[:_MAX_SHOWN]) + more
 

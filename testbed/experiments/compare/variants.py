@@ -14,7 +14,7 @@ from typing import Any
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.results import SIMULATION, Run
 from testbed.scenario.load import as_dict
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 
 _NOT_THE_FABRIC = ("name", "description", "workloads")
 NO_WORDS: Mapping[str, str] = {}
@@ -112,7 +112,7 @@ def value_text(value: Any) -> str:
         return "default"
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else format_value(value)
 
 
 def value_at(blocks: Any, path: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.scenario.models import fill, not_one_of, shown
+from testbed.scenario.models import fill, format_value, not_one_of
 
 Values = Sequence[float]
 _TAKE: dict[str, Callable[[Values], float]] = {
@@ -99,7 +99,9 @@ def read_call(block: Mapping[str, Any], place: str, problems: list[Problem]) -> 
         parts = []
         for name in ("of", "over"):
             if not isinstance(rest.get(name), Mapping):
-                problems.append(Problem(f"{place}.{name}", f"should be a block of a run, not {shown(rest.get(name))}"))
+                problems.append(
+                    Problem(f"{place}.{name}", f"should be a block of a run, not {format_value(rest.get(name))}")
+                )
                 continue
             parts.append(read_call(merged(common, rest[name]), f"{place}.{name}", problems))
         found = tuple(part for part in parts if part is not None)

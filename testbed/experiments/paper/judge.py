@@ -55,7 +55,7 @@ def judge(rows: Sequence[Row], ours: Sequence[float | None], errors: Sequence[st
             found.append(Result(row, IMPOSSIBLE))
         elif value is None:
             found.append(Result(row, NOT_RUN))
-        elif _same(row, value):
+        elif _is_reproduced(row, value):
             found.append(Result(row, _agreement(row), value))
         else:
             others = [
@@ -74,7 +74,7 @@ def _agreement(row: Row) -> str:
     return RECOMPUTED if row.call is not None and row.call.recomputed else REPRODUCED
 
 
-def _same(row: Row, value: float) -> bool:
+def _is_reproduced(row: Row, value: float) -> bool:
     if row.relation == "above":
         return value > row.published
     if row.relation == "below":

@@ -51,7 +51,7 @@ def proved_plan(fabric: PaperFabric, drawing: int = 0) -> Plan:
         VerificationError: the plan breaks an invariant.
     """
     names = ("topology", "routing", "faults", "links", "assignment")
-    blocks = {name: _drawn(block, drawing) for name in names if (block := getattr(fabric, name)) is not None}
+    blocks = {name: _fill_seed(block, drawing) for name in names if (block := getattr(fabric, name)) is not None}
     if bool(fabric.scenario) == bool(blocks):
         raise InputError([Problem("how", "should have scenario, the name of one, or topology and other blocks")])
     if fabric.scenario:
@@ -62,7 +62,7 @@ def proved_plan(fabric: PaperFabric, drawing: int = 0) -> Plan:
     return plan
 
 
-def _drawn(block: Mapping[str, Any], drawing: int) -> dict[str, Any]:
+def _fill_seed(block: Mapping[str, Any], drawing: int) -> dict[str, Any]:
     return {key: drawing if (key, value) == ("seed", "drawing") else value for key, value in block.items()}
 
 

@@ -101,8 +101,8 @@ def run_items(
     expected = [RUNNERS[call.run].seconds(call.options) for call in wanted]
     errors: dict[str, str] = {}
     if workers is not None:
-        _apart(wanted, workers, store, progress, known, errors)
-        return {item.name: _judged(item, known, errors) for item in items}
+        _run_on_workers(wanted, workers, store, progress, known, errors)
+        return {item.name: _judge_item(item, known, errors) for item in items}
     taken = 0.0
     for number, call in enumerate(wanted):
         pace = taken / sum(expected[:number]) if number else 1.0
@@ -114,7 +114,7 @@ def run_items(
         else:
             known[call.text] = store.put(call, values, seconds)
         taken += seconds
-    return {item.name: _judged(item, known, errors) for item in items}
+    return {item.name: _judge_item(item, known, errors) for item in items}
 
 
 def compute_figures(call: Call) -> tuple[tuple[float, ...], str, float]:
@@ -134,7 +134,7 @@ def _put(ended: SimpleQueue[tuple[Call, Future[Any]]], call: Call, task: Future[
     ended.put((call, task))
 
 
-def _apart(
+def _run_on_workers(
     wanted: Sequence[Call],
     workers: LabWorkers,
     store: Store,
@@ -177,7 +177,7 @@ def _apart(
             task.cancel()
 
 
-def _judged(item: Item, known: dict[str, Found], errors: dict[str, str]) -> tuple[Result, ...]:
+def _judge_item(item: Item, known: dict[str, Found], errors: dict[str, str]) -> tuple[Result, ...]:
     ours: list[float | None] = []
     failed: list[str] = []
     for row in item.rows:

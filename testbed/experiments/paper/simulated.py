@@ -101,9 +101,9 @@ def throughput(options: Throughput) -> tuple[float, ...]:
         bound = min(load_of(topology, routes, spread, 1).saturation or 1.0, 1.0)
         # Uniform traffic saturates below the bound; of a permutation accepted traffic can rise beyond.
         high = 1.0 if options.pattern != UNIFORM and options.figure == "most" else min(1.2 * bound, 1.0)
-        return _bisected(lambda load: _accepted(network, load), high, options.figure)
+        return _bisected(lambda load: _measure_accepted(network, load), high, options.figure)
 
-    return _each(one, options.drawings)
+    return _run_drawings(one, options.drawings)
 
 
 def _bisected(accepted: Callable[[float], float], high: float, figure: str) -> float:
@@ -119,7 +119,7 @@ def _bisected(accepted: Callable[[float], float], high: float, figure: str) -> f
     return most
 
 
-def _accepted(network: Network, load: float) -> float:
+def _measure_accepted(network: Network, load: float) -> float:
     point = simulate(network, load, 1)
     if point is None or point.accepted is None:
         raise WorkloadError("a plan without a cycle of dependencies deadlocked")
@@ -160,10 +160,10 @@ def packet_throughput(options: PacketThroughput) -> tuple[float, ...]:
         bound = min(load_of(plan.topology, plan.routes, ALL_TO_ALL, 1).saturation or 1.0, 1.0)
         return _bisected(accepted, min(1.2 * bound, 1.0) if options.pattern == UNIFORM else 1.0, "most")
 
-    return _each(one, options.drawings)
+    return _run_drawings(one, options.drawings)
 
 
-def _each(one: Callable[[int], float], drawings: int) -> tuple[float, ...]:
+def _run_drawings(one: Callable[[int], float], drawings: int) -> tuple[float, ...]:
     """Side by side, the first alone: it compiles."""
     first = one(1)
     with ThreadPoolExecutor() as pool:

@@ -12,7 +12,7 @@ from testbed.base.files import read_text
 from testbed.base.limits import YAML
 from testbed.base.shipped import find_part
 from testbed.experiments.paper.calls import Call, merged, read_call
-from testbed.scenario.models import fill, shown, unknown_key
+from testbed.scenario.models import fill, format_value, unknown_key
 from testbed.scenario.read import read_blocks
 
 FOLDER = find_part("papers")
@@ -120,13 +120,13 @@ def load_tables(folder: Path = FOLDER) -> tuple[Item, ...]:
             items += _read_file(file, problems)
         except InputError as error:
             problems += error.problems
-    problems += _twice("item", "", [item.name for item in items])
+    problems += _find_duplicates("item", "", [item.name for item in items])
     if problems:
         raise InputError(problems)
     return tuple(items)
 
 
-def chosen(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
+def choose_items(items: Sequence[Item], names: Sequence[str]) -> tuple[Item, ...]:
     """The items of these names; of none, all. A name ending in - or being a paper's beginning, such as k11, takes all.
 
     Raises:
@@ -158,14 +158,14 @@ def _read_file(file: Path, problems: list[Problem]) -> list[Item]:
     raw, _ = read_blocks(text, str(file), ())
     found: list[Problem] = [Problem(key, unknown_key(key, _FILE_KEYS)) for key in raw if key not in _FILE_KEYS]
     found += [
-        Problem(key, f"should be text, not {shown(raw.get(key))}")
+        Problem(key, f"should be text, not {format_value(raw.get(key))}")
         for key in ("paper", "short")
         if not isinstance(raw.get(key), str)
     ]
     blocks = raw.get("items")
     items = []
     if not isinstance(blocks, list) or not blocks:
-        found.append(Problem("items", f"should be a list of tables and figures, not {shown(blocks)}"))
+        found.append(Problem("items", f"should be a list of tables and figures, not {format_value(blocks)}"))
     else:
         for number, block in enumerate(blocks):
             item = _item(block, f"items.{number}", str(raw.get("paper")), str(raw.get("short")), found)
@@ -193,7 +193,7 @@ def _item(block: object, place: str, paper: str, short: str, problems: list[Prob
         row: _RowSpec | None = fill(_RowSpec, entry, where, problems)
         if row is not None and len(columns) == len(spec.columns):
             rows += _rows(spec, columns, row, where, problems)
-    problems += _twice("row", place, [row.name for row in rows])
+    problems += _find_duplicates("row", place, [row.name for row in rows])
     return Item(spec.name, spec.title, paper, spec.note, tuple(rows))
 
 
@@ -255,7 +255,7 @@ def _takes_nothing_for_a_gain(row: Row) -> bool:
     return row.unit == "×" and row.relation == "equal" and abs(row.published - 1.0) <= row.allowed
 
 
-def _twice(what: str, place: str, names: Sequence[str]) -> list[Problem]:
+def _find_duplicates(what: str, place: str, names: Sequence[str]) -> list[Problem]:
     repeated = dict.fromkeys(name for name in names if names.count(name) > 1)
     return [
         Problem(place or "papers", f'two {what}s are called "{name}"; each needs a name of its own')

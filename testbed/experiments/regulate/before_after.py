@@ -10,7 +10,7 @@ from testbed.base.model import Sample
 from testbed.dataplane.predict import Least
 from testbed.experiments.regulate.mover import Change
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
-from testbed.experiments.run.checks.wire import marked
+from testbed.experiments.run.checks.wire import mark_unheld
 from testbed.experiments.run.loads.context import Context
 from testbed.planning.wire_time import zero_load_latency
 from testbed.scenario.workloads.loss_probe import SIZE, PairLoss
@@ -122,7 +122,7 @@ def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> l
         pair = {**more, "src": loss.source, "dst": loss.destination}
         least = _one_way(context, hosts[loss.source], hosts[loss.destination])
         found += [
-            marked(sample(f"one_way_{name}", loss.one_way[name], "s", pair), least)
+            mark_unheld(sample(f"one_way_{name}", loss.one_way[name], "s", pair), least)
             for name in ("min", "mean", "max")
             if name in loss.one_way
         ]

@@ -23,7 +23,7 @@ from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import checked_session, engine_named
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
-from testbed.experiments.run.loads.one_load import judged
+from testbed.experiments.run.loads.one_load import record_outcome
 from testbed.fabric.power import PowerModel
 from testbed.fabric.topologies.faults import link_called
 from testbed.planning import Plan
@@ -124,7 +124,7 @@ class _Watch:
 
         for path_kind, run in ((FIXED, fixed), (CHANGING, changing)):
             context = self.stage.context(self.stage.plan, "frames", path=path_kind)
-            self.stage.add(judged(context, self.stage.folder, run))
+            self.stage.add(record_outcome(context, self.stage.folder, run))
 
     def bandwidth(self) -> None:
         """One UDP flow as fast as its path carries it, by what reaches the receiver in each reading of telemetry."""
@@ -150,7 +150,7 @@ class _Watch:
 
         for path_kind, changing in ((FIXED, False), (CHANGING, True)):
             context = self.stage.context(self.stage.plan, "bandwidth", path=path_kind)
-            self.stage.add(judged(context, self.stage.folder, partial(run, changing=changing)))
+            self.stage.add(record_outcome(context, self.stage.folder, partial(run, changing=changing)))
 
     def series(self) -> None:
         """TCP between all hosts and those opposite while the link goes off and comes back, in steps of telemetry."""
@@ -185,7 +185,7 @@ class _Watch:
             return outcome
 
         context = stage.context(stage.plan, "series", link=name)
-        stage.add(judged(context, stage.folder, run))
+        stage.add(record_outcome(context, stage.folder, run))
 
     def _iperf3(
         self,
@@ -202,7 +202,7 @@ class _Watch:
         named = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in flows]
         servers, clients = iperf3.commands(spec, named, [context.scale.lab_rate(float(rate)) for rate in fair])
         omit, seconds = times(spec)
-        made, result = self.stage.session.during(
+        made, result = self.stage.session.change_under_load(
             context, [*servers, *clients], omit + seconds + _SPARE_SECONDS, changes,
             window=(omit, omit + seconds), watched=True,
         )  # fmt: skip

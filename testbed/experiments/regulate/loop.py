@@ -21,7 +21,13 @@ from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.power import power_of
 from testbed.experiments.regulate.rule import Rule, integral
 from testbed.experiments.regulate.run import ALL_ON, Stage, require_one_machine, require_regulable, require_traffic
-from testbed.experiments.regulate.traffic import busiest, bytes_between, of_pattern, read_pairs, uses_of
+from testbed.experiments.regulate.traffic import (
+    bytes_between,
+    compute_peak_utilisation,
+    of_pattern,
+    read_pairs,
+    uses_of,
+)
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
 from testbed.experiments.run.engine import Engine, RunOutcome
@@ -250,7 +256,7 @@ class _Loop:
         tag = VLAN_TAG if self._plans[0].vlans.tagged_trunks else 0
         while not self._stop.wait(self.rule.period):
             now = _read(other)
-            use = busiest(before[0], now[0], len(wiring.channel_source), tag)
+            use = compute_peak_utilisation(before[0], now[0], len(wiring.channel_source), tag)
             uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
             self.looks.append(Sampled(at - self.began, len(self.rungs[self._rung].off), use))

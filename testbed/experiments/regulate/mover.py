@@ -102,7 +102,7 @@ class PlanMover:
         step = PlanStep("speed", what, round(time.monotonic() - started, 4))
         return replace(change, seconds=change.seconds + time.monotonic() - started, steps=(*change.steps, step))
 
-    def during(
+    def change_under_load(
         self,
         context: Context,
         processes: Sequence[Process],
@@ -160,7 +160,7 @@ class PlanMover:
             other.write(f"{SHARED}/{stop}", "")
             return made
 
-        made, result = self.during(context, processes, _BEAT_LIMIT, watched)
+        made, result = self.change_under_load(context, processes, _BEAT_LIMIT, watched)
         outputs = {name: output.stdout for name, output in result.outputs.items()}
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)
@@ -189,6 +189,6 @@ def _wait_until_it_runs(running: Future[LoadResult], other: Session) -> None:
         time.sleep(0.05)
 
 
-def opposite(hosts: int) -> list[tuple[int, int]]:
+def pair_opposite_hosts(hosts: int) -> list[tuple[int, int]]:
     """Each host with the one half the fabric on; every host sends and every host hears."""
     return [(host, (host + max(hosts // 2, 1)) % hosts) for host in range(hosts)]

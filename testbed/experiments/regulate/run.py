@@ -22,7 +22,7 @@ from testbed.experiments.regulate.before_after import (
 )
 from testbed.experiments.regulate.choice import LinkChoice, choose_links, keeping, kept_links
 from testbed.experiments.regulate.figure import draw
-from testbed.experiments.regulate.mover import Change, PlanMover, opposite
+from testbed.experiments.regulate.mover import Change, PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.power import Power, as_object, power_of
 from testbed.experiments.regulate.speeds import list_rate_changes, unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
@@ -32,7 +32,7 @@ from testbed.experiments.run.engine import Engine, Records, RunOutcome, finish
 from testbed.experiments.run.engines import checked_session, engine_named
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
-from testbed.experiments.run.loads.one_load import LoadRecord, judged, load_context, run_load
+from testbed.experiments.run.loads.one_load import LoadRecord, load_context, record_outcome, run_load
 from testbed.fabric.power import PowerModel
 from testbed.planning import Plan
 from testbed.planning.speeds import alike_problems
@@ -157,7 +157,7 @@ class Stage:
 
         Links whose speed differs are changed first, off the paths. Returns the plan as it is installed then.
         """
-        pairs = opposite(plan.topology.host_count)
+        pairs = pair_opposite_hosts(plan.topology.host_count)
         steps, goal = list_rate_changes(self.installed, plan, self.plan)
         dilation = plan.scenario.lab.chosen_dilation
         watched = [self.installed, *(step.plan for step in steps), goal]
@@ -183,7 +183,7 @@ class Stage:
             outcome.findings += loss_findings(losses)
             return outcome
 
-        self.add(judged(self.context(plan, "change", name=name), self.folder, run))
+        self.add(record_outcome(self.context(plan, "change", name=name), self.folder, run))
         self.installed = goal
         return goal
 

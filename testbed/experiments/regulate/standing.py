@@ -53,7 +53,7 @@ def why_not(lab: Session, plan: Plan) -> str:
 
 def off_now(lab: Session) -> list[int]:
     """Links that are off by spare()."""
-    installed = _installed(lab)
+    installed = _read_installed(lab)
     return [] if installed is None else installed[1]
 
 
@@ -75,7 +75,7 @@ def switch_off(
         LabError: no traffic, or the change was refused.
     """
     _require(lab, plan)
-    if _installed(lab) is not None:
+    if _read_installed(lab) is not None:
         both = f"{argument('running', value=True)} {argument('all_on', value=True)}"
         raise InputError.one("", f"some of its links are off already; switch all on first ({both})")
     progress(f"watching the traffic for {seconds:g} s")
@@ -103,7 +103,7 @@ def restore_links(lab: Session, plan: Plan, model: PowerModel, progress: Callabl
         LabError: the change was refused.
     """
     _require(lab, plan)
-    installed = _installed(lab)
+    installed = _read_installed(lab)
     if installed is None:
         raise InputError.one("", "all links are on already, as far as traffic decides on them")
     progress("waking links and moving paths back")
@@ -115,7 +115,7 @@ def restore_links(lab: Session, plan: Plan, model: PowerModel, progress: Callabl
     return RunningResult((), plan.wiring.link_count, model.name, watts, watts, round(change.seconds, 3))
 
 
-def told(found: RunningResult) -> str:
+def describe_result(found: RunningResult) -> str:
     """What became of it, in words."""
     if not found.off:
         return f"all {found.links} links are on, in {found.seconds:.1f} s"
@@ -136,7 +136,7 @@ def _require_whole(problems: tuple[str, ...]) -> None:
         raise LabError(f"after the change the switches differ from the plan: {problems[0]} ({len(problems)})")
 
 
-def _installed(lab: Session) -> tuple[Plan, list[int]] | None:
+def _read_installed(lab: Session) -> tuple[Plan, list[int]] | None:
     if not lab.count_files(_FILE):
         return None
     said = json.loads(lab.read(_FILE))

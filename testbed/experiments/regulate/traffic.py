@@ -53,7 +53,7 @@ def of_pattern(pattern: str, topology: Topology, seed: int) -> Traffic:
     return Traffic(pattern, matrix, f"the pattern {pattern}")
 
 
-def recorded(path: Path, topology: Topology) -> list[Traffic]:
+def read_traffic(path: Path, topology: Topology) -> list[Traffic]:
     """Traffic of the loads of a run.
 
     `path` is a result folder: of each load what MPI sent (`trace: true`), or else what was counted in the fabric; or
@@ -126,7 +126,7 @@ def gather(
     """All traffic that is asked for, and all that is wrong with it."""
     asked: list[Callable[[], list[Traffic]]] = [
         *(partial(_list_of_pattern, pattern, topology, seed) for pattern in patterns),
-        *(partial(recorded, file, topology) for file in files),
+        *(partial(read_traffic, file, topology) for file in files),
     ]
     found: list[Traffic] = []
     problems: list[Problem] = []
@@ -160,7 +160,7 @@ def bytes_between(first: PairReadings, last: PairReadings, hosts: int) -> Floats
     return np.maximum(matrix, 0)
 
 
-def busiest(before: LinkReadings, after: LinkReadings, channels: int, tag: int = 0) -> float:
+def compute_peak_utilisation(before: LinkReadings, after: LinkReadings, channels: int, tag: int = 0) -> float:
     """Share of its rate that the busiest channel between switches carried from one reading to the next.
 
     `tag`: bytes of the tag that frames have there.

@@ -75,7 +75,7 @@ def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
         charts.append(Chart(svg, caption + ".", (_sheet("Goodput of each flow", "flow", "bit/s", flows),)))
     trips = _round_trips(samples)
     if trips:
-        svg = flow_chart(trips, _marked("Round-trip time", of["rtt_mean"]), "s", f"{prefix}-rtt")
+        svg = flow_chart(trips, _mark_unheld("Round-trip time", of["rtt_mean"]), "s", f"{prefix}-rtt")
         sheet = _sheet("Round-trip time of each pair", "pair", "s", trips)
         charts.append(Chart(svg, f"Round-trip time of each pair: mean, {_WHISKERS}.", (sheet,)))
     by_size = _size_panels(samples)
@@ -198,7 +198,7 @@ def _size_panels(samples: Sequence[Sample]) -> list[tuple[Panel, Sheet]]:
             points = {size: Summary.of(str(size), group) for size, group in sorted(sizes.items())}
             unit = next(iter(sizes.values()))[0].unit
             predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
-            title = _marked(METRICS[metric], [sample for group in sizes.values() for sample in group])
+            title = _mark_unheld(METRICS[metric], [sample for group in sizes.values() for sample in group])
             named = [replace(point, name=bytes_text(size)) for size, point in points.items()]
             scale = scale_for(unit, max(point.median for point in named))
             table = spreads(title, "message size", scale, named, predicted)
@@ -206,7 +206,7 @@ def _size_panels(samples: Sequence[Sample]) -> list[tuple[Panel, Sheet]]:
     return panels
 
 
-def _marked(name: str, samples: Iterable[Sample]) -> str:
+def _mark_unheld(name: str, samples: Iterable[Sample]) -> str:
     """The name of figures, with the mark of those that are in part software's."""
     return f"{name} {UNHELD_MARK}" if unheld_share(samples) else name
 

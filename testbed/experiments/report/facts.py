@@ -32,7 +32,7 @@ VERDICTS = {
 }
 
 
-def judged(verdict: str, reasons: Sequence[str]) -> tuple[str, str]:
+def describe_verdict(verdict: str, reasons: Sequence[str]) -> tuple[str, str]:
     """Sign and meaning of a run's verdict."""
     if verdict == "pass" and any(DECLARED in reason for reason in reasons):
         return "✓", "The declared deadlock formed: the load came to a stop, as the scenario says that it will."
@@ -67,7 +67,9 @@ def settings(run: Run) -> list[Fact]:
         Fact("Topology", scenario.topology_kind, _parameters(scenario.topology)),
         Fact("Routing", scenario.routing_kind, _parameters(scenario.routing)),
         Fact("VLAN assignment", scenario.assignment_kind, _parameters(scenario.assignment)),
-        Fact("Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_aggregated(plan)}"),
+        Fact(
+            "Links", format_rate(links.rate) + edge, f"queues of {links.queue_frames} frames{_describe_bundles(plan)}"
+        ),
         _pace(run),
         *_virtual_machine(run),
     ]
@@ -86,7 +88,7 @@ def key_figures(plan: Plan) -> list[Fact]:
         proof = Fact("Deadlock", "possible", f"channel dependency graph has a cycle{declared}")
     return [
         Fact("Switches", f"{figures['switches']:,}"),
-        Fact("Switch links", f"{figures['switch_links']:,}", _unused(figures["unused_channels"])),
+        Fact("Switch links", f"{figures['switch_links']:,}", _describe_unused(figures["unused_channels"])),
         Fact("Hosts", f"{figures['hosts']:,}"),
         Fact("VLANs", f"{figures['vlans']:,}", _vlans_note(plan, figures)),
         Fact("Rules", f"{figures['rules']:,}", "OpenFlow 1.3, all switches"),
@@ -135,7 +137,7 @@ def _ports(ports: list[int]) -> str:
     return ", ".join(map(str, ports))
 
 
-def _aggregated(plan: Plan) -> str:
+def _describe_bundles(plan: Plan) -> str:
     if plan.bundles is None:
         return ", aggregated, but no two are parallel" if plan.scenario.links.aggregate else ""
     sizes = np.unique(plan.bundles.sizes).tolist()
@@ -235,7 +237,7 @@ def clock_sentence(error: float) -> str:
     )
 
 
-def again(head: LoadHead) -> tuple[str, ...]:
+def describe_attempts(head: LoadHead) -> tuple[str, ...]:
     """Of a load that ran again, at which dilation that was, and what came of the attempts before."""
     return tuple(
         f"These figures are of dilation {head.dilation:g}; at {one.dilation:g} it was {one.verdict}: "
@@ -318,7 +320,7 @@ def _plain(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _unused(count: int) -> str:
+def _describe_unused(count: int) -> str:
     return f"{count} directions on no path" if count else "every direction on some path"
 
 

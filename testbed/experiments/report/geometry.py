@@ -41,7 +41,7 @@ class Layout:
 
 def layout(topology: Topology) -> Layout:
     """Place everything; deterministic."""
-    switches = _normalised(topology)
+    switches = _normalise_positions(topology)
     lines = _lines(topology, switches)
     hosts, crowds = _hosts(topology, switches)
     half = np.array([BOX_WIDTH, BOX_HEIGHT]) / 2
@@ -51,7 +51,7 @@ def layout(topology: Topology) -> Layout:
     return Layout(switches - low, tuple(line - low for line in lines), hosts - low, crowds, *map(float, high - low))
 
 
-def beside(line: Floats, distance: float) -> Floats:
+def offset_line(line: Floats, distance: float) -> Floats:
     """A polyline moved to the right of its direction by a distance."""
     step = np.gradient(line, axis=0)
     normal = np.stack([step[:, 1], -step[:, 0]], axis=1)
@@ -67,14 +67,14 @@ def lane_width(topology: Topology) -> float:
 def link_line(topology: Topology, place: Layout, link: int) -> Floats:
     """Polyline of a link, parallel links side by side."""
     planes = _planes(topology, link)
-    return beside(place.lines[link], (topology.plane[link] - (planes - 1) / 2) * lane_width(topology))
+    return offset_line(place.lines[link], (topology.plane[link] - (planes - 1) / 2) * lane_width(topology))
 
 
 def channel_line(topology: Topology, place: Layout, channel: int) -> Floats:
     """Polyline of a channel in its direction, on the right-hand side of its link."""
     link, backward = divmod(channel, 2)
     line = place.lines[link][::-1] if backward else place.lines[link]
-    return beside(line, (float(topology.plane[link]) + 0.5) * lane_width(topology))
+    return offset_line(line, (float(topology.plane[link]) + 0.5) * lane_width(topology))
 
 
 def _planes(topology: Topology, link: int) -> int:
@@ -84,7 +84,7 @@ def _planes(topology: Topology, link: int) -> int:
     return int(topology.plane[last]) + 1
 
 
-def _normalised(topology: Topology) -> Floats:
+def _normalise_positions(topology: Topology) -> Floats:
     switches = topology.positions.astype(np.float64)
     if len(switches) < 2:  # nothing to compare
         return switches
@@ -142,7 +142,7 @@ def _hosts(topology: Topology, switches: Floats) -> tuple[Floats, tuple[int, ...
         hosts = np.flatnonzero(topology.host_switch == switch)
         number = np.arange(len(hosts))
         if switch not in linked:
-            limit, spread = _HOSTS_AROUND, _around(len(hosts))
+            limit, spread = _HOSTS_AROUND, _place_on_circle(len(hosts))
         elif corner:
             limit, side = _HOSTS_IN_CORNER, math.ceil(math.sqrt(len(hosts)))
             spread = np.stack([-0.32 - 0.12 * (number % side), -0.27 - 0.12 * (number // side)], axis=1)
@@ -156,7 +156,7 @@ def _hosts(topology: Topology, switches: Floats) -> tuple[Floats, tuple[int, ...
     return places, tuple(crowds)
 
 
-def _around(count: int) -> Floats:
+def _place_on_circle(count: int) -> Floats:
     angle = math.pi / 2 - 2 * math.pi * np.arange(count) / count
     return max(0.45, 0.13 * count / (2 * math.pi)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 

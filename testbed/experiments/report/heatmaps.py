@@ -176,7 +176,7 @@ def _queues(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> lis
 
 def _traffic(telemetry: Telemetry, prefix: str) -> Chart:
     matrix = telemetry.traffic_matrix().astype(float)
-    cells, names, together = _grouped(matrix, [str(host) for host in telemetry.hosts], np.add)
+    cells, names, together = _group_rows(matrix, [str(host) for host in telemetry.hosts], np.add)
     full, total = float(cells.max()), float(matrix.sum())
     unit, factor = _size(full)
     scale = [f"{full * tick / (_TICKS - 1) / factor:.3g} {unit}" for tick in range(_TICKS)]
@@ -190,7 +190,7 @@ def _traffic(telemetry: Telemetry, prefix: str) -> Chart:
     )
 
 
-def _grouped(matrix: Floats, names: Sequence[str], combine: np.ufunc) -> tuple[Floats, list[str], int]:
+def _group_rows(matrix: Floats, names: Sequence[str], combine: np.ufunc) -> tuple[Floats, list[str], int]:
     """A matrix of at most MAX_ROWS rows, their names, and how many hosts are one row."""
     together = -(-len(matrix) // MAX_ROWS)
     starts = np.arange(0, len(matrix), together)
@@ -250,7 +250,7 @@ def draw_pair_times(topology: Topology, times: Floats) -> bytes:
 
     `times`: (H, H) s from host (row) to host (column), 0 for pairs that send nothing.
     """
-    cells, names, _ = _grouped(times, [topology.host_name(host) for host in range(len(times))], np.maximum)
+    cells, names, _ = _group_rows(times, [topology.host_name(host) for host in range(len(times))], np.maximum)
     full = float(cells.max())
     scale = [format_seconds(full * tick / (_TICKS - 1)) for tick in range(_TICKS)]
     return write(Picture([Block([_matrix(cells, names, full, scale, "Arrived")])]), "svg")

@@ -34,7 +34,7 @@ def render_report(run: Run) -> str:
     drawable = plan.topology.switch_count <= MAX_SWITCHES
     uses = _link_uses(plan.topology, heads, of_load) if drawable else []
     verdict = str(manifest.get("verdict") or "")
-    sign, meaning = facts.judged(verdict, texts(manifest.get("reasons")))
+    sign, meaning = facts.describe_verdict(verdict, texts(manifest.get("reasons")))
     files, raw_files = facts.result_files(run)
     return template("testbed.experiments.report", "template.html").render(
         plan=plan,
@@ -47,7 +47,7 @@ def render_report(run: Run) -> str:
         figures=facts.key_figures(plan),
         dilation=facts.dilation_sentence(run),
         version=run.environment.get("testbed"),
-        again=facts.again,
+        again=facts.describe_attempts,
         clocks=facts.clock_sentence,
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,

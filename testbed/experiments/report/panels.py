@@ -89,11 +89,11 @@ def compose(picture: Picture) -> Figure:
     grids = [_Grid(figure, renderer, block, picture.width, names) for block in picture.blocks]
     legend = [(name, artist) for (_, name), artist in names.items()]
     entry = max((pixels(name, LABEL_POINTS) for name, _ in legend), default=0.0) + _KEY
-    title = fitted(picture.title, picture.width - 2 * _EDGE, _HEAD)
+    title = wrap_text(picture.title, picture.width - 2 * _EDGE, _HEAD)
     width = max(*(grid.width for grid in grids), entry * bool(legend)) + 2 * _EDGE
     if title:
         width = max(width, min(picture.width, pixels(picture.title, _HEAD) + 2 * _EDGE))
-        title = fitted(picture.title, width - 2 * _EDGE, _HEAD)
+        title = wrap_text(picture.title, width - 2 * _EDGE, _HEAD)
     rows = math.ceil(len(legend) / max(1, int((width - 2 * _EDGE) / entry))) if legend else 0
     down = _EDGE
     head = []
@@ -145,7 +145,7 @@ class _Grid:
                         names.setdefault((type(artist), name), artist)
             _set_axis(axes, panel.x, panel.width, upright=False)
             _set_axis(axes, panel.y, panel.height, upright=True)
-            axes.set_ylabel(fitted(panel.y.label, panel.height))
+            axes.set_ylabel(wrap_text(panel.y.label, panel.height))
         of_column = [range(column, len(panels), self._columns) for column in range(self._columns)]
         wanted = np.array([max(panels[number].width for number in some) for some in of_column])
         side = self._margins(renderer)[:, (0, 2)]
@@ -157,10 +157,12 @@ class _Grid:
         for number, (axes, panel) in enumerate(zip(self._axes, panels, strict=True)):
             cell, tall = self._widths[number % self._columns], self._heights[number // self._columns]
             axes.set_position((0, 0, cell / sizes[0], tall / sizes[1]))
-            axes.set_xlabel(fitted(panel.x.label, cell))
+            axes.set_xlabel(wrap_text(panel.x.label, cell))
             weight = "bold" if panel.aside or panel.colour not in (INK, MUTED) else "normal"
             whole = cell + side[of_column[number % self._columns], 1].max()
-            axes.set_title(fitted(panel.title, whole - pixels(panel.aside)), color=panel.colour, weight=weight, pad=7)
+            axes.set_title(
+                wrap_text(panel.title, whole - pixels(panel.aside)), color=panel.colour, weight=weight, pad=7
+            )
             axes.set_title(panel.aside, loc="right", color=MUTED, fontsize=LABEL_POINTS, pad=7)
             _leave_out_labels(axes)
         margins = self._margins(renderer)
@@ -246,13 +248,13 @@ def _leave_out_labels(axes: Axes) -> None:
                 for part in lines
             ]
         )
-        kept = _apart(at[order], reach[order])
+        kept = _select_labels(at[order], reach[order])
         chosen = sorted(order[kept].tolist())
         side.set_major_locator(FixedLocator(places[chosen].tolist()))
         side.set_major_formatter(FixedFormatter([formatter.seq[number] for number in chosen]))
 
 
-def _apart(at: npt.NDArray[np.float64], reach: npt.NDArray[np.float64]) -> list[int]:
+def _select_labels(at: npt.NDArray[np.float64], reach: npt.NDArray[np.float64]) -> list[int]:
     """Which of some labels, from the left, have room: their middles and widths in pixels."""
     gaps = np.diff(at)
     if len(gaps) and gaps.max() - gaps.min() < 0.5:
@@ -271,7 +273,7 @@ def tick_text(value: float) -> str:
     return text.replace("-", _MINUS)
 
 
-def fitted(text: str, width: float, size: float = TITLE_POINTS) -> str:
+def wrap_text(text: str, width: float, size: float = TITLE_POINTS) -> str:
     """Text in lines of a width in pixels, as far as its words allow it."""
     lines, line = [], ""
     for word in text.split(" "):

@@ -57,7 +57,7 @@ _VARIABLE = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.ite
 def write(picture: Picture, form: str, *, outlines: bool = False) -> bytes:
     """Return the content of a file. With `outlines` an SVG has letters as shapes, for programs that lack the font."""
     with drawing_style(), mpl.rc_context({"svg.fonttype": "path" if outlines else "none"}):
-        figure = compose(_escaped(picture))
+        figure = compose(_escape_part(picture))
         content = io.BytesIO()
         if form == "svg":
             drawn = io.StringIO()
@@ -79,7 +79,7 @@ def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str
     is told; `titles` are shown over the element with a gid.
     """
     with drawing_style():
-        figure = compose(_escaped(picture))
+        figure = compose(_escape_part(picture))
         figure.patch.set_visible(False)
         text = io.StringIO()
         _print_svg(figure, text)
@@ -99,16 +99,16 @@ def for_page(picture: Picture, prefix: str, label: str, titles: Mapping[str, str
     ).rstrip()
 
 
-def _escaped(part: _Part) -> _Part:
+def _escape_part(part: _Part) -> _Part:
     """A part of a picture whose texts are but text: signs that steer others have no glyphs."""
     found: Any = part
     if isinstance(part, str):
         found = escape_controls(part)
     elif isinstance(part, list | tuple):
-        found = type(part)(map(_escaped, part))
+        found = type(part)(map(_escape_part, part))
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):
         values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-        found = dataclasses.replace(part, **{name: _escaped(value) for name, value in values.items()})
+        found = dataclasses.replace(part, **{name: _escape_part(value) for name, value in values.items()})
     return cast(_Part, found)
 
 

@@ -23,7 +23,7 @@ from testbed.engines.vm.suite import run_tests
 from testbed.experiments.run.dilation.choose import choose_dilation
 from testbed.experiments.run.dilation.known import choose_in_virtual_time
 from testbed.experiments.run.in_session import measure_in
-from testbed.experiments.run.lab import LAB, missing
+from testbed.experiments.run.lab import LAB, find_missing
 from testbed.planning.store import plan_from_json
 
 _SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow
@@ -115,7 +115,7 @@ def _measure(job: Path, results: Path, port: Port) -> int:
 
     taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
     choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
-    missing(plan, say, tries=taken is None).refuse()
+    find_missing(plan, say, tries=taken is None).refuse()
     measure_in(LAB, plan, results, say, choose)
     return 0
 

@@ -13,7 +13,7 @@ from testbed.experiments.run.attempts import Attempts
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
 from testbed.experiments.run.dilation.choose import DilationChoice, choose_dilation
 from testbed.experiments.run.engine import MeasuredRun, Progress, run_loads
-from testbed.experiments.run.loads.context import flood_findings, flooded
+from testbed.experiments.run.loads.context import count_flooded, flood_findings
 from testbed.planning import Plan
 from testbed.results import ResultFolder
 
@@ -38,7 +38,7 @@ def measure_in(
 ) -> MeasuredRun:
     """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
     folder = ResultFolder(results, plan)
-    with checked(fabric, plan, folder, progress) as lab:
+    with build_checked_lab(fabric, plan, folder, progress) as lab:
         return measure_on(lab, plan, folder, progress, choose=choose)
 
 
@@ -55,11 +55,11 @@ def measure_on(
     `findings` are what is known of the lab before.
     """
     settled, choice = choose(plan, lab, progress)
-    flooded_before = flooded(plan, lab)
+    flooded_before = count_flooded(plan, lab)
     refused_before = lab.frames().refused if lab.facts.pace else {}  # which only a model counts
     attempts = Attempts(settled, lab, folder, progress, choice)
     records = run_loads(settled, folder, attempts.run)
-    records.findings += flood_findings(plan, flooded_before, flooded(plan, lab))
+    records.findings += flood_findings(plan, flooded_before, count_flooded(plan, lab))
     records.findings += [*findings, *(found for found in changes_since(plan, lab) if found not in findings)]
     refused = {why: count - refused_before.get(why, 0) for why, count in lab.frames().refused.items()}
     refused = {why: count for why, count in refused.items() if count}
@@ -67,7 +67,7 @@ def measure_on(
 
 
 @contextmanager
-def checked(fabric: LabBuilder, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
+def build_checked_lab(fabric: LabBuilder, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
     """Build a plan's fabric, store what it is, and check its paths; it ends with the block.
 
     Raises:

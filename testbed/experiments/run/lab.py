@@ -19,14 +19,14 @@ from testbed.engines.machine.probe import capabilities, require, versions
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.experiments.run.loads.one_load import load_labels, runner_of
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
 from testbed.planning import Plan
 from testbed.scenario.workloads.spec import Iperf3
 
 
-def missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missing:
+def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missing:
     """What scenario or machine lack for a lab on this machine; MPI jobs are built, unless nobody may build a lab.
 
     `tries` says that `lab.dilation: auto` will be found by trying, for which a job may be needed.
@@ -80,10 +80,10 @@ def say_what_lacks(facts: Facts, progress: Progress) -> None:
     if facts.why_slow:
         progress(f"no fast path under Open vSwitch: {facts.why_slow}")
     if facts.tsq_backpressure_reason:
-        progress(_waiting(facts.tsq_backpressure_reason))
+        progress(_describe_backpressure(facts.tsq_backpressure_reason))
 
 
-def _waiting(why: str) -> str:
+def _describe_backpressure(why: str) -> str:
     return f"TCP loses too few frames, since hosts' sockets wait for queues of switches, too: {why}"
 
 
@@ -99,7 +99,11 @@ def of_facts(engine: str, facts: Facts) -> dict[str, object]:
         "engine": engine,
         "datapath": facts.datapath,
         "fast_path": "on" if facts.fast_path else f"off: {facts.why_slow}" if facts.why_slow else "off",
-        **({"host_sockets": _waiting(facts.tsq_backpressure_reason)} if facts.tsq_backpressure_reason else {}),
+        **(
+            {"host_sockets": _describe_backpressure(facts.tsq_backpressure_reason)}
+            if facts.tsq_backpressure_reason
+            else {}
+        ),
         "switch_daemons": len(facts.switch_daemons),
         "controller": facts.controller or "none",
         "kernel": facts.kernel,
@@ -122,4 +126,4 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
 
 
 LAB = LabBuilder(build, environment)
-ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))
+ENGINE = Engine(find_missing, partial(measure_in, LAB), build, partial(build_checked_lab, LAB))

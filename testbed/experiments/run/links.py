@@ -11,7 +11,7 @@ from testbed.engines.machine.probe import require_netem
 from testbed.engines.session import Session
 from testbed.planning import Plan
 from testbed.planning.loads import too_slow
-from testbed.scenario.workloads.link_words import READERS, shown
+from testbed.scenario.workloads.link_words import READERS, format_conditions
 
 LOST = "frames that take it are lost, since no lab.controller: segment_manager moves paths away"
 
@@ -34,7 +34,7 @@ def read_words(texts: Mapping[str, str | None], place: str = "") -> dict[str, fl
     return found
 
 
-def wanted(
+def list_disturbances(
     lab: Session,
     number: int,
     words: Mapping[str, float],
@@ -78,9 +78,9 @@ def planned_rate(plan: Plan, number: int) -> float:
     return plan.scenario.links.rate * share
 
 
-def told(plan: Plan, number: int, state: LinkState) -> str:
+def describe_link(plan: Plan, number: int, state: LinkState) -> str:
     """How a link is, in words."""
     planned = planned_rate(plan, number)
-    words = shown(planned if state.rate is None else state.rate, state.delay, state.loss)
+    words = format_conditions(planned if state.rate is None else state.rate, state.delay, state.loss)
     words[0] += " (as planned)" if state.rate is None else f" ({format_rate(planned)} planned)"
     return ", ".join(["up" if state.up else "down", *words])

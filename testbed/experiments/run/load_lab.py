@@ -43,7 +43,7 @@ def loads_plan(
         InputError: everything that is wrong with the loads, or does not go with this lab.
     """
     built = lab.plan()
-    plan = at_dilation(built, lab.facts.dilation if dilation is None else _checked(built, dilation))
+    plan = at_dilation(built, lab.facts.dilation if dilation is None else _parse_dilation(built, dilation))
     if loads is not None:
         scenario = replace(plan.scenario, workloads=parse_loads(list(loads), SOURCE), source=SOURCE)
         plan = replace(plan, scenario=scenario)
@@ -124,7 +124,7 @@ def list_not_killable(built: Plan, plan: Plan) -> list[Problem]:
     return [Problem("workloads", sentence)]
 
 
-def _checked(plan: Plan, dilation: float | str) -> float | Literal["auto"]:
+def _parse_dilation(plan: Plan, dilation: float | str) -> float | Literal["auto"]:
     most = largest_dilation(plan.scenario.links, plan.scenario.lab)
     if dilation == "auto":
         return "auto"

@@ -14,7 +14,7 @@ from testbed.engines.machines.fabric import FabricClient, Machines
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.experiments.run.lab import of_facts, say_what_lacks
 from testbed.experiments.run.loads.one_load import runner_of
 from testbed.experiments.run.loads.run_mpi import Prepared, prepare_mpi
@@ -23,8 +23,10 @@ from testbed.planning import Plan
 
 def engine_over(machines: Machines) -> Engine:
     """The engine on these machines; how it is asked is that of any other."""
-    fabric = LabBuilder(partial(_built, machines), partial(_environment, machines))
-    return Engine(partial(_missing, machines), partial(measure_in, fabric), session=partial(checked, fabric))
+    fabric = LabBuilder(partial(_build_fabric, machines), partial(_environment, machines))
+    return Engine(
+        partial(_find_missing, machines), partial(measure_in, fabric), session=partial(build_checked_lab, fabric)
+    )
 
 
 def problems_of(plan: Plan) -> list[Problem]:
@@ -37,16 +39,16 @@ def problems_of(plan: Plan) -> list[Problem]:
     return [Problem("engine", sentence, scenario.source)]
 
 
-def _missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+def _find_missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
     problems = problems_of(plan)
     if problems:
         return Missing(tuple(problems))
     progress("asking the machines what they can do")
     lacking = what_is_missing(machines, plan.scenario) or what_shares_miss(machines, plan)
-    return Missing(lacking=tuple(lacking)) if lacking else _prepared(machines, plan, progress)
+    return Missing(lacking=tuple(lacking)) if lacking else _prepare_loads(machines, plan, progress)
 
 
-def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+def _prepare_loads(machines: Machines, plan: Plan, progress: Progress) -> Missing:
     """Build what loads run, here and on all machines."""
     problems: list[Problem] = []
     lacking: dict[str, None] = {}
@@ -72,7 +74,7 @@ def _prepared(machines: Machines, plan: Plan, progress: Progress) -> Missing:
 
 
 @contextmanager
-def _built(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
+def _build_fabric(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
     fabric = build_over(machines, plan, lambda step: progress(f"building the fabric: {step}"))
     with fabric:
         say_what_lacks(fabric.facts, progress)

@@ -9,15 +9,15 @@ from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
 from testbed.experiments.run import lab
 from testbed.experiments.run.engine import Engine, Missing, Progress
-from testbed.experiments.run.in_session import LabBuilder, checked, measure_in
+from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.planning import Plan
 
 
-def missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Missing:
     """What scenario or machine lack; MPI jobs are built."""
     from testbed.engines.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
 
-    found = lab.missing(plan, progress)
+    found = lab.find_missing(plan, progress)
     try:
         live_settings(plan)
     except InputError as error:
@@ -40,4 +40,4 @@ def environment(engine: str, running: Session) -> dict[str, object]:
 
 
 LAB = LabBuilder(build, environment)
-ENGINE = Engine(missing, partial(measure_in, LAB), build, partial(checked, LAB))
+ENGINE = Engine(find_missing, partial(measure_in, LAB), build, partial(build_checked_lab, LAB))

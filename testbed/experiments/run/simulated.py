@@ -23,7 +23,7 @@ from testbed.scenario import Workload
 from testbed.scenario.workloads import WORKLOADS
 
 
-def missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Missing:
     """What cannot be simulated of a scenario; of the machine nothing is needed."""
     del progress
     try:
@@ -110,4 +110,4 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
     return LoadOutcome(samples, findings)
 
 
-ENGINE = Engine(missing, measure)
+ENGINE = Engine(find_missing, measure)

@@ -62,7 +62,7 @@ def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: i
     return VirtualMachine("tcg", os.cpu_count() or 1, options.memory), why_not
 
 
-def missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Missing:
     """What scenario or machine lack for a lab in the virtual machine.
 
     It sees the project and nothing else of this machine; what it lacks inside it says itself.
@@ -109,7 +109,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
     }
     work = _work(plan, instruction) if virtual else None
     known = read_speed(version) if work else None
-    progress(_told(machine, no_kvm, _takes(work, known, options.limit)))
+    progress(_describe_boot(machine, no_kvm, _takes(work, known, options.limit)))
 
     def booted(busy: float, used: float) -> None:
         """Learn how fast this machine is, and say what is left to do."""
@@ -181,7 +181,7 @@ def run_tests_in_vm(
     image = require_image()
     require_memory("a lab of the tests", NEEDED_BY_TESTS, options.memory, free_memory())
     machine, _ = choose_machine(image, options, progress)
-    progress(_told(machine, ""))
+    progress(_describe_boot(machine, ""))
     job = {"job.json": job_text("tests", arguments=["-m", "vm", *arguments])}
     report = run_job(machine, image, job, None, console, progress, options.limit, line)
     raise_reported(report)
@@ -230,12 +230,12 @@ def _takes(work: float | None, speed: float | None, limit: float) -> str:
     beyond = (
         ""
         if seconds < limit
-        else f", but it is ended after {limit:g} s; {setting('vm.limit', _twice(seconds))} gives it more"
+        else f", but it is ended after {limit:g} s; {setting('vm.limit', _suggest_limit(seconds))} gives it more"
     )
     return f"{format_estimate(seconds)} on a quiet machine{beyond}"
 
 
-def _twice(seconds: float) -> int:
+def _suggest_limit(seconds: float) -> int:
     """Whole minutes, in s, that are surely enough."""
     return 60 * math.ceil(2 * seconds / 60)
 
@@ -247,7 +247,7 @@ _CLOCKS = {
 }
 
 
-def _told(machine: VirtualMachine, no_kvm: str, takes: str = "") -> str:
+def _describe_boot(machine: VirtualMachine, no_kvm: str, takes: str = "") -> str:
     """What is booted, in which time and why, and how long that takes."""
     why = ", since KVM does not boot here" if no_kvm else ""
     more = [f"KVM says: {no_kvm}"] if no_kvm else []
@@ -263,4 +263,4 @@ def _memory(plan: Plan) -> int:
     return needed_memory(wiring.host_count, 2 * wiring.link_count + wiring.host_count, max(ranks))
 
 
-ENGINE = Engine(missing, measure)
+ENGINE = Engine(find_missing, measure)

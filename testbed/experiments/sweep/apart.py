@@ -58,14 +58,14 @@ def run_remote(asked: Pickled, settings: Sequence[str], digest: str, runner: Run
         except Exception as error:
             reasons: tuple[str, ...] = ()
             text = str(error) if isinstance(error, TestbedError) else traceback.format_exc()
-            (name, content), verdict, advice = _packed(results), "", ""
+            (name, content), verdict, advice = _pack_folder(results), "", ""
         else:
             text, verdict, reasons, advice = "", outcome.verdict.word, outcome.reasons, outcome.advice
-            name, content = _packed(results)
+            name, content = _pack_folder(results)
     return RemoteResult(name, content, verdict, reasons, advice, round(time.monotonic() - started, 3), text)
 
 
-def _packed(results: Path) -> tuple[str, bytes]:
+def _pack_folder(results: Path) -> tuple[str, bytes]:
     """Name and content of the folder there."""
     folders = sorted(path for path in results.iterdir() if path.is_dir())
     if not folders:

@@ -71,12 +71,12 @@ def prepare(
         except InputError as error:
             wrong = list(error.problems)
         for problem in wrong:
-            refused.setdefault(_placed(problem, combination, sweep), {})[label] = None
+            refused.setdefault(_locate_problem(problem, combination, sweep), {})[label] = None
         if not wrong:
             label = label_of(plan.scenario.name, combination.swept, sweep.labels)
             found.append(Job(label, combination.settings, plan.scenario, _digest(plan.scenario), plan.digest))
     for (place, sentence), labels in refused.items():
-        problems.append(Problem(place, f"{sentence}{_where(list(labels), len(sweep.combinations))}"))
+        problems.append(Problem(place, f"{sentence}{_describe_labels(list(labels), len(sweep.combinations))}"))
     problems += _clashes(sweep, found)
     problems += _baseline(sweep, found)
     problems += _axes(sweep, found)
@@ -101,7 +101,7 @@ def _plan(combination: Combination, folder: Path) -> Plan:
     return plan
 
 
-def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[str, str]:
+def _locate_problem(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[str, str]:
     """A problem at the key of the sweep file that causes it, else at the scenario's own."""
     keys = sorted((text.partition("=")[0] for text in combination.settings), key=len, reverse=True)
     set_key = problem.key.removeprefix(f"{setting('')} ")
@@ -114,7 +114,7 @@ def _placed(problem: Problem, combination: Combination, sweep: Sweep) -> tuple[s
     return problem.place, problem.sentence
 
 
-def _where(labels: list[str], count: int) -> str:
+def _describe_labels(labels: list[str], count: int) -> str:
     if len(labels) == count:
         return ""
     return f" (in {labels[0]}{f' and {len(labels) - 1} more' if len(labels) > 1 else ''})"
@@ -148,7 +148,8 @@ def _axes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
         lacking = [label for label, block in blocks if number_at(block, figure.x) is None]
         if lacking:
             meant = did_you_mean(figure.x, [SWITCHES_ON_PATH, MESSAGE_SIZE, *swept])
-            sentence = f'"{figure.x}" is not a key of a scenario whose value is a number{_where(lacking, len(blocks))}.'
+            labels = _describe_labels(lacking, len(blocks))
+            sentence = f'"{figure.x}" is not a key of a scenario whose value is a number{labels}.'
             problems.append(Problem(f"{sweep.source}: figures.{number}.x", sentence + meant))
     return problems
 

@@ -16,7 +16,7 @@ from testbed.experiments.sweep.spec import KEYS, MAX_REPEATS, MAX_RUNS, Combinat
 from testbed.scenario import find_scenario, scenario_names
 from testbed.scenario.beside import ElsewhereError, leads_out
 from testbed.scenario.catalogue import sweep_names
-from testbed.scenario.models import fill, shown, unknown_key
+from testbed.scenario.models import fill, format_value, unknown_key
 from testbed.scenario.read import read_blocks
 
 _HIDDEN = "workloads"  # a key of its own, since its value is a list
@@ -78,7 +78,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
     name = raw.get("name", file.stem)
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
         origin = "" if "name" in raw else ", the name of the file; rename it or set name:"
-        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not {shown(name)}{origin}'))
+        problems.append(Problem("name", f'should be letters, digits, "-" and "_", not {format_value(name)}{origin}'))
     description = _text(raw, "description", problems) or ""
     scenarios = _scenarios(raw, file.parent, problems)
     settings = _settings(raw, problems)
@@ -86,7 +86,9 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
         raise InputError.one(argument("repeats"), f"should be a whole number from 1 to {MAX_REPEATS}, not {repeats}")
     written = raw.get("repeats", 1)
     if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= MAX_REPEATS:
-        problems.append(Problem("repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {shown(written)}"))
+        problems.append(
+            Problem("repeats", f"should be a whole number from 1 to {MAX_REPEATS}, not {format_value(written)}")
+        )
         written = 1
     rounds = written if repeats is None else repeats
     figures = _figures(raw, str(name), problems)
@@ -104,7 +106,7 @@ def parse_sweep(text: str, file: Path, repeats: int | None = None) -> tuple[Swee
 def _text(raw: Mapping[str, Any], key: str, problems: list[Problem]) -> str | None:
     value = raw.get(key)
     if value is not None and not isinstance(value, str):
-        problems.append(Problem(key, f"should be text (in quotes), not {shown(value)}"))
+        problems.append(Problem(key, f"should be text (in quotes), not {format_value(value)}"))
         return None
     return value
 
@@ -114,7 +116,7 @@ def _labels(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
     if isinstance(given, dict) and all(isinstance(value, str) and value.strip() for value in given.values()):
         return {str(key): value for key, value in given.items()}
     wanted = 'should be a block of what is shown and what shall be, such as {updown: "up*/down*", dilation=200: slow}'
-    problems.append(Problem("labels", f"{wanted}, not {shown(given)}"))
+    problems.append(Problem("labels", f"{wanted}, not {format_value(given)}"))
     return {}
 
 
@@ -122,13 +124,13 @@ def _scenarios(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) ->
     """Name as written → file."""
     given = raw.get("scenarios")
     if not isinstance(given, list) or not given:
-        problems.append(Problem("scenarios", f"should be a list such as [flat16, torus4x4], not {shown(given)}"))
+        problems.append(Problem("scenarios", f"should be a list such as [flat16, torus4x4], not {format_value(given)}"))
         return {}
     found: dict[str, Path] = {}
     for number, name in enumerate(given):
         place = f"scenarios.{number}"
         if not isinstance(name, str):
-            problems.append(Problem(place, f"should be a name in scenarios/ or a file, not {shown(name)}"))
+            problems.append(Problem(place, f"should be a name in scenarios/ or a file, not {format_value(name)}"))
         elif name in found:
             problems.append(Problem(place, f'"{name}" is listed twice; repeats: runs each several times'))
         else:
@@ -147,7 +149,9 @@ def _settings(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, list
     """Key → its values; None where they are not to be had."""
     block: Any = raw.get("set", {})
     if not isinstance(block, dict):
-        problems.append(Problem("set", f"should be a block such as {{lab.dilation: [100, 200]}}, not {shown(block)}"))
+        problems.append(
+            Problem("set", f"should be a block such as {{lab.dilation: [100, 200]}}, not {format_value(block)}")
+        )
         return None
     before = len(problems)
     found: dict[str, list[Any]] = {}
@@ -156,7 +160,7 @@ def _settings(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, list
         if not values:
             problems.append(Problem(f"set.{key}", "has no value; give one or more, or leave the key out"))
         elif len({repr(value) for value in values}) < len(values):
-            problems.append(Problem(f"set.{key}", f"has a value twice: {shown(values)}"))
+            problems.append(Problem(f"set.{key}", f"has a value twice: {format_value(values)}"))
         elif not all(key.split(".")):
             problems.append(Problem(f"set.{key}", "should be a key of a scenario such as lab.dilation"))
         elif key == _HIDDEN:
@@ -169,7 +173,7 @@ def _settings(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, list
 def _figures(raw: Mapping[str, Any], name: str, problems: list[Problem]) -> tuple[FigureSpec, ...]:
     given = raw.get("figures", [{"kind": "bars"}])
     if not isinstance(given, list) or not given:
-        problems.append(Problem("figures", f"should be a list such as [{{kind: bars}}], not {shown(given)}"))
+        problems.append(Problem("figures", f"should be a list such as [{{kind: bars}}], not {format_value(given)}"))
         return ()
     found = []
     for number, block in enumerate(given):
@@ -182,7 +186,7 @@ def _figures(raw: Mapping[str, Any], name: str, problems: list[Problem]) -> tupl
             problems.append(Problem(f"{place}.x", wanted if figure.x is None else "is for kind: lines; bars have none"))
         if figure.name and not figure.name.replace("-", "").replace("_", "").isalnum():
             problems.append(
-                Problem(f"{place}.name", f'should be letters, digits, "-" and "_", not {shown(figure.name)}')
+                Problem(f"{place}.name", f'should be letters, digits, "-" and "_", not {format_value(figure.name)}')
             )
         found.append((figure.name or (name if len(given) == 1 else f"{name}-{number + 1}"), figure))
     names = [known for known, _ in found]

@@ -67,7 +67,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> SweepOutcome
     contents: dict[str, bytes] = {}
     for figure in sweep.figures if runs else ():
         try:
-            baseline = _without(sweep.baseline, figure.x)
+            baseline = _strip_key(sweep.baseline, figure.x)
             found = compare(
                 runs,
                 baseline=baseline,
@@ -108,7 +108,7 @@ def counts_of(record: Record) -> str:
     return ", ".join(f"{count} {word}" for word, count in counted.items())
 
 
-def _without(baseline: str | None, swept: str | None) -> str | None:
+def _strip_key(baseline: str | None, swept: str | None) -> str | None:
     """The label of a baseline without the key along which runs differ: each point is relative to that of equal x."""
     if baseline is None or swept is None:
         return baseline

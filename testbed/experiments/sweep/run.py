@@ -38,7 +38,7 @@ from testbed.planning import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import locked
 from testbed.scenario import Scenario
-from testbed.scenario.pickled import pickled
+from testbed.scenario.pickled import pickle_value
 
 Progress = Callable[[str], None]
 _LONGEST = 120  # characters of a label in the name of a folder
@@ -67,16 +67,16 @@ def run_sweep(
         InputError: the folder cannot be made, what is to be resumed is not there or no longer the same, or no worker
             may run labs.
     """
-    fresh = _fresh(planned)
+    fresh = _make_record(planned)
     if workers is not None:
         _require_labs(planned, workers)
     folder = newest_folder(results, planned.sweep.name) if resume else new_folder(results, planned.sweep.name)
     with locked(folder, "sweep"):
-        record = _resumed(folder, fresh, progress) if resume else fresh
+        record = _resume_record(folder, fresh, progress) if resume else fresh
         write_record(folder, record)
         waiting = [number for number, entry in enumerate(record.entries) if entry.state != "finished"]
         if workers is not None:
-            record = _apart(planned, folder, record, waiting, progress, workers)
+            record = _run_on_workers(planned, folder, record, waiting, progress, workers)
         else:
             for number in waiting:
                 record = _one(planned, folder, record, number, progress, runner)
@@ -84,7 +84,7 @@ def run_sweep(
         return write_comparison(planned.sweep, folder, record)
 
 
-def _fresh(planned: Planned) -> Record:
+def _make_record(planned: Planned) -> Record:
     entries = (
         Entry(job.label, repeat, job.settings, job.scenario_digest, job.plan_digest)
         for repeat in range(1, planned.sweep.repeats + 1)
@@ -93,7 +93,7 @@ def _fresh(planned: Planned) -> Record:
     return Record(planned.sweep.name, planned.sweep.source, time.time(), tuple(entries))
 
 
-def _resumed(folder: Path, fresh: Record, progress: Progress) -> Record:
+def _resume_record(folder: Path, fresh: Record, progress: Progress) -> Record:
     """The record of before, without what was not finished and with the repeats that have come to it.
 
     Raises:
@@ -189,7 +189,7 @@ def _put(ended: SimpleQueue[tuple[int, Future[RemoteResult]]], number: int, task
     ended.put((number, task))
 
 
-def _apart(
+def _run_on_workers(
     planned: Planned, folder: Path, record: Record, waiting: Sequence[int], progress: Progress, workers: LabWorkers
 ) -> Record:
     """Give runs to workers, and return the record with what came of them; each is stored as it ends.
@@ -214,7 +214,7 @@ def _apart(
         for number in waiting:
             job = jobs[record.entries[number].label]
             submit = workers.submit_lab if _needs_lab(job.scenario) else workers.submit
-            task = submit(run_remote, pickled(job.scenario, job.scenario), job.settings, job.plan_digest)
+            task = submit(run_remote, pickle_value(job.scenario, job.scenario), job.settings, job.plan_digest)
             tasks.append(task)
             task.add_done_callback(partial(_put, ended, number))
         for count in range(1, len(waiting) + 1):

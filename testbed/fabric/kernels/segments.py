@@ -46,7 +46,7 @@ def bridges(leaving_start: Longs, leaving: Ints, target: Ints) -> Bools:
 
 
 @jit_unless_small
-def ears(
+def find_ears(
     leaving_start: Longs, leaving: Ints, target: Ints, bridge: Bools, first: int, stage: Ints, order: Ints
 ) -> tuple[Longs, Ints, Bools]:
     """Take shortest ears until every switch is visited, one 2-edge-connected part after the other.

@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.base.jit import jit
 from testbed.base.model import Floats, Ints, Longs
-from testbed.fabric.kernels.turns import FAR, hops_to, nearest
+from testbed.fabric.kernels.turns import FAR, find_fewest_hops, hops_to
 
 
 class SelectionGraph(NamedTuple):
@@ -104,7 +104,7 @@ def lengths_and_ways(
             if source == end:
                 continue
             options = first_hops(graph, source)
-            fewest = nearest(options, distance)
+            fewest = find_fewest_hops(options, distance)
             if fewest == FAR:
                 return length, paths, np.array([source, end], dtype=np.int32)
             length[source, end] = fewest

@@ -79,7 +79,7 @@ def may_begin(entry: Bools, leaving_start: Longs, leaving: Ints) -> tuple[Longs,
 
 
 @jit_unless_small
-def nearest(options: Ints, distance: Ints) -> int:
+def find_fewest_hops(options: Ints, distance: Ints) -> int:
     """Hops by the shortest of some ways; FAR if none leads there."""
     fewest = FAR
     for hop in options:
@@ -188,7 +188,7 @@ def consistent_paths(
                 if source == turn:
                     continue
                 options = may_be_first[first_start[ends[source]] : first_start[ends[source] + 1]]
-                fewest = nearest(options, distance)
+                fewest = find_fewest_hops(options, distance)
                 if fewest == FAR:
                     return (
                         np.empty(0, dtype=np.int64),

@@ -150,7 +150,7 @@ def _take_out(
         link = int(of_link.argmin())
         found = None
         try:
-            found = _without(topology, route, traffic, state, link)
+            found = _remove_link(topology, route, traffic, state, link)
         except InputError as error:
             refusals.append(error)
         if found is not None and found.each.max(initial=0.0) <= bound:
@@ -173,7 +173,7 @@ def _selection(size: Longs, state: _State, before: Floats, *, slower: bool = Fal
     return Selection(off, speeds, state.routes, before, state.each)
 
 
-def _without(
+def _remove_link(
     topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, state: _State, link: int
 ) -> _State | None:
     """The state with one physical link less; None where that divides the fabric."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.base.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
-from testbed.fabric.topologies.graph import quoted
+from testbed.fabric.topologies.graph import quote_name
 
 
 def host_switches(topology: Topology) -> Ints:
@@ -125,5 +125,5 @@ def switch_named(topology: Topology, name: str | None, key: str) -> int:
             return known.index(name)
     raise InputError.one(
         f"routing.{key}",
-        f"there is no switch {quoted(name)}.{did_you_mean(name, [*names, *topology.switch_labels])}",
+        f"there is no switch {quote_name(name)}.{did_you_mean(name, [*names, *topology.switch_labels])}",
     )

@@ -56,7 +56,7 @@ def descending_turns(topology: Topology, variant: Variant, layers: int, root: in
     before, after = all_turns(topology)
     channels = len(topology.channel_source)
     earlier, later = [], []
-    for layer, forbidden in enumerate(_forbidden(topology, variant, layers, root, before, after)):
+    for layer, forbidden in enumerate(_find_forbidden_turns(topology, variant, layers, root, before, after)):
         here, below = layer * channels, (layer - 1) * channels
         earlier.append(here + before[~forbidden])
         later.append(here + after[~forbidden])
@@ -67,7 +67,7 @@ def descending_turns(topology: Topology, variant: Variant, layers: int, root: in
     return graph_of(layers * channels, np.concatenate(earlier), np.concatenate(later), entry)
 
 
-def _forbidden(
+def _find_forbidden_turns(
     topology: Topology, variant: Variant, layers: int, root: int, before: Ints, after: Ints
 ) -> list[Bools]:  # fmt: skip
     """(A,) True for the turns that each layer forbids, layer 0 first."""

@@ -136,13 +136,13 @@ class _Levels:
                         seen.add(switch)
                         parent[switch] = channel
                         frontier.append(switch)
-        return self._pruned(parent)
+        return self._prune_tree(parent)
 
     def _strangeness(self, switch: int, choices: list[int]) -> bool:
         level = int(self.topology.levels[switch])
         return level > 0 and self.digit[switch] != choices[level - 1]
 
-    def _pruned(self, parent: Ints) -> Ints:
+    def _prune_tree(self, parent: Ints) -> Ints:
         needed = self.has_hosts.copy()
         while True:
             entering = parent[needed & (parent >= 0)]

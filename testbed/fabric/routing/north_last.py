@@ -45,7 +45,7 @@ def route_north_last(topology: Topology, options: NorthLastOptions) -> Routes:
         raise refuse_topology("north_last", "a mesh, torus, hypercube or ring", topology.kind)
     if topology.switch_count != math.prod(topology.sizes):
         dead = next((fault for fault in topology.faults if fault.startswith("switch")), "a switch")
-        raise _impassable(f"goes round dead links and here {dead} is dead")
+        raise _make_error(f"goes round dead links and here {dead} is dead")
     if topology.kind in ("torus", "ring"):
         return route_cut_rings(topology, two_trees=options.ring == "two_trees")
     if options.ring == "two_trees":
@@ -53,7 +53,7 @@ def route_north_last(topology: Topology, options: NorthLastOptions) -> Routes:
     return _route_mesh(topology)
 
 
-def _impassable(reason: str) -> InputError:
+def _make_error(reason: str) -> InputError:
     return InputError.one("routing.kind", f'"north_last" {reason}; {OTHERWISE}')
 
 
@@ -64,7 +64,7 @@ def _route_mesh(topology: Topology) -> Routes:
         missing = np.flatnonzero((coordinates[:, dimension] > 0) & (arrive[dimension, 1] < 0))
         if len(missing):
             link = _link_name(topology, int(missing[0]), dimension)
-            raise _impassable(
+            raise _make_error(
                 f"goes round dead links of dimension 1 and here {link}, of dimension {dimension + 1}, is dead"
             )
     crossing, south_last = _crossing_rows(topology, arrive)
@@ -108,8 +108,8 @@ def _crossing_rows(topology: Topology, arrive: Ints) -> tuple[Ints, bool]:
     one, other = _link_name(topology, int(no_south[0]), 0), _link_name(topology, int(no_north[0]), 0)
     if np.isin(no_south, no_north).any():
         one = _link_name(topology, int(no_south[np.isin(no_south, no_north)][0]), 0)
-        raise _impassable(f"finds no living link along dimension 1 beside {one}, which is dead")
-    raise _impassable(f"passes all dead links on one side; {one} has no living link south of it, {other} none north")
+        raise _make_error(f"finds no living link along dimension 1 beside {one}, which is dead")
+    raise _make_error(f"passes all dead links on one side; {one} has no living link south of it, {other} none north")
 
 
 def _rows_along_x(topology: Topology, crossing: Ints, roots: Ints) -> Ints:

@@ -118,9 +118,9 @@ class _Search:
                 self._placed |= segment.links
                 stayed.append(segment)
                 continue
-            hanging = self._hanging(segment.channels) if one else []
+            hanging = self._list_dangling(segment.channels) if one else []
             if other:
-                hanging += self._hanging([channel ^ 1 for channel in reversed(segment.channels)])
+                hanging += self._list_dangling([channel ^ 1 for channel in reversed(segment.channels)])
             self._visited.update(self._target[channel] for channel in hanging)
             self._placed.update(channel // 2 for channel in hanging)
             if len(living) == len(hanging) and (len(segment.channels) > 1 or (one and other)):
@@ -131,7 +131,7 @@ class _Search:
     def _lives(self, channel: int) -> bool:
         return channel in self._around[self._source[channel]]
 
-    def _hanging(self, channels: Sequence[int]) -> list[int]:
+    def _list_dangling(self, channels: Sequence[int]) -> list[int]:
         """Channels of an ear from one end to the first that is not there; never the last."""
         found = []
         for channel in channels[:-1]:

@@ -111,7 +111,7 @@ def mended_tables(topology: Topology, before: Tables, turns: AllowedTurns, ends:
     entry, target = turns.entry.tolist(), topology.channel_target.tolist()
     for end in ends.tolist():
         column = before.next_hop[:, end].tolist()
-        whole = _whole(column[:channels], allowed, entry, target, end)
+        whole = _find_legal_paths(column[:channels], allowed, entry, target, end)
         broken = [source for source in ends.tolist() if source != end and whole.get(column[channels + source]) is None]
         for source in ends.tolist():
             if source != end and source not in broken:
@@ -135,7 +135,7 @@ def mended_tables(topology: Topology, before: Tables, turns: AllowedTurns, ends:
     return Tables(table, ends)
 
 
-def _whole(
+def _find_legal_paths(
     column: list[int], allowed: set[tuple[int, int]], entry: list[bool], target: list[int], end: int
 ) -> dict[int, int]:
     """Channels from which the old path to a destination is still legal, and its length from there."""
@@ -215,13 +215,13 @@ def next_step(topology: Topology, before: SegmentHop, alive: Bools) -> SegmentHo
     ends = connected_ends(topology, alive)
     found = after_change(topology, before.found, alive)
     tables = mended_tables(topology, before.tables, turns_of(topology, found, alive), ends)
-    anew = _anew(topology, before.found.start, alive, ends)
+    anew = _rebuild_tables(topology, before.found.start, alive, ends)
     return SegmentHop(
         found, tables, *tables.changed(before.tables, topology), *anew.changed(before.tables, topology), anew
     )
 
 
-def _anew(topology: Topology, start: int, alive: Bools, ends: Ints) -> Tables:
+def _rebuild_tables(topology: Topology, start: int, alive: Bools, ends: Ints) -> Tables:
     """Tables of what is left as if it were a fabric of its own, in the numbers of the whole."""
     part = components(topology.switch_count, topology.links[alive])[0]
     switches = part == part[ends[0]]

@@ -26,7 +26,8 @@ def _problems(topology: Topology, routes: Routes) -> Iterator[str]:
         yield f'gave the relation "{routes.relation}"; there are {", ".join(_RELATIONS)}'
     yield from _array("ends", routes.ends, (len(ends),), 0, topology.switch_count)
     if not np.array_equal(routes.ends, ends):
-        yield f"gave as ends {_few(routes.ends)}; they should be the switches with hosts, ascending: {_few(ends)}"
+        given, wanted = _abbreviate_list(routes.ends), _abbreviate_list(ends)
+        yield f"gave as ends {given}; they should be the switches with hosts, ascending: {wanted}"
     if routes.layers < 1:
         yield f"gave {routes.layers} layers; there is 1 or more"
     if routes.relation == "paths":
@@ -47,7 +48,7 @@ def _array(name: str, array: Any, shape: tuple[int, ...], least: int, beyond: in
         yield f"gave {name} from {array.min()} to {array.max()}; they should be from {least} to {beyond - 1}"
 
 
-def _few(numbers: Ints) -> str:
+def _abbreviate_list(numbers: Ints) -> str:
     shown = 6
     return f"[{', '.join(map(str, numbers[:shown].tolist()))}{', …' if len(numbers) > shown else ''}]"
 

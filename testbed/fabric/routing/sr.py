@@ -108,7 +108,7 @@ def found_segments(
     leaving = leaving_channels(topology)
     bridge = segments.bridges(*leaving, topology.channel_target)
     stages = _stages(topology, by_rows=by_rows)
-    ear_start, ear, entrance = segments.ears(*leaving, topology.channel_target, bridge, start, *stages)
+    ear_start, ear, entrance = segments.find_ears(*leaving, topology.channel_target, bridge, start, *stages)
     prohibited = segments.restrictions(
         *leaving, topology.channel_target, bridge, ear_start, ear, entrance, unitary == "soon"
     )

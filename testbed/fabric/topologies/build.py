@@ -116,7 +116,7 @@ def on_nested_circles(sizes: Sequence[int]) -> Floats:
     return places
 
 
-def grouped(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+def count_pairs(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
     """Each pair once, in the order and direction of its first mention, and how often it is mentioned."""
     count: dict[tuple[int, int], int] = {}
     for a, b in pairs:

@@ -8,9 +8,9 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import find_disconnected_pair, grouped, make_topology
+from testbed.fabric.topologies.build import count_pairs, find_disconnected_pair, make_topology
 from testbed.fabric.topologies.faults import Faults, dead_links, find_surviving_part, numbers_of, unknown_switch
-from testbed.fabric.topologies.graph import quoted
+from testbed.fabric.topologies.graph import quote_name
 
 Pair = tuple[str, str]
 Removed = Pair | tuple[str, str, int]
@@ -35,11 +35,11 @@ def change_links(topology: Topology, add: Sequence[Pair], remove: Sequence[Remov
         unknown = [name for name in dict.fromkeys((one, other)) if name not in number]
         problems += [Problem(place, unknown_switch(name, number)) for name in unknown]
         if not unknown and number[one] == number[other]:
-            problems.append(Problem(place, f"joins {quoted(one)} to itself"))
+            problems.append(Problem(place, f"joins {quote_name(one)} to itself"))
     if problems:
         raise InputError(problems)
     left = find_surviving_part(topology, np.ones(topology.switch_count, dtype=bool), ~gone) if gone.any() else topology
-    pairs, count = grouped(
+    pairs, count = count_pairs(
         [*((a, b) for a, b in left.links.tolist()), *((number[one], number[other]) for one, other in add)]
     )
     changed = make_topology(

@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, grouped, make_topology, on_nested_circles
+from testbed.fabric.topologies.build import Extent, count_pairs, make_topology, on_nested_circles
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def dragonfly(spec: Dragonfly) -> Topology:
                 port = palm if spec.arrangement == "palm_tree" else far - (far > group)
                 ends.append(group * routers + (turn * (groups - 1) + port) // spec.global_links)
             pairs.append((ends[0], ends[1]))
-    neighbours, count = grouped(pairs)
+    neighbours, count = count_pairs(pairs)
     return make_topology(
         "dragonfly",
         neighbours,

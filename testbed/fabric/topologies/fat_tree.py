@@ -84,7 +84,7 @@ def fat_tree(spec: FatTree) -> Topology:
             group, copy = divmod(place, copies)
             for choice in range(up):
                 pairs.append((switch, rows[level + 1][(group // down) * copies * up + copy + copies * choice]))
-    return _levelled("fat_tree", pairs, rows, spec.leaf_hosts, spec.parallel_links)
+    return _build_levels("fat_tree", pairs, rows, spec.leaf_hosts, spec.parallel_links)
 
 
 def fat_tree_14(spec: FatTree14) -> Topology:
@@ -92,7 +92,7 @@ def fat_tree_14(spec: FatTree14) -> Topology:
     pairs = [(leaf, 8 + 2 * (leaf // 4) + middle) for leaf in range(8) for middle in range(2)]
     pairs += [(middle, top) for middle in range(8, 12) for top in (12, 13)]
     rows = [list(range(8)), list(range(8, 12)), [12, 13]]
-    return _levelled("fat_tree_14", pairs, rows, spec.hosts_per_leaf, spec.parallel_links)
+    return _build_levels("fat_tree_14", pairs, rows, spec.hosts_per_leaf, spec.parallel_links)
 
 
 def myrinet_clos(spec: MyrinetClos) -> Topology:
@@ -100,10 +100,10 @@ def myrinet_clos(spec: MyrinetClos) -> Topology:
     roots = range(spec.leaves, spec.leaves + spec.roots)
     pairs = [(leaf, root) for leaf in range(spec.leaves) for root in roots]
     rows = [list(range(spec.leaves)), list(roots)]
-    return _levelled("myrinet_clos", pairs, rows, spec.hosts_per_leaf, spec.parallel_links)
+    return _build_levels("myrinet_clos", pairs, rows, spec.hosts_per_leaf, spec.parallel_links)
 
 
-def _levelled(
+def _build_levels(
     kind: str, pairs: list[tuple[int, int]], rows: list[list[int]], hosts: int, parallel_links: int
 ) -> Topology:
     levels = [level for level, row in enumerate(rows) for _ in row]

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Bools, Topology
 from testbed.fabric.topologies.build import find_disconnected_pair, make_topology
-from testbed.fabric.topologies.graph import nearest, quoted
+from testbed.fabric.topologies.graph import quote_name, suggest_name
 
 _MAX_NAMED = 8
 _LINK = {
@@ -61,15 +61,15 @@ def apply_faults(topology: Topology, faults: Faults) -> Topology:
     switches = _dead_switches(topology, faults, number, problems)
     links = dead_links(topology, faults, number, problems)
     named = links | switches[topology.links].any(axis=1)
-    drawn = _drawn(faults, ~named, problems) if faults.percent else np.zeros_like(named)
+    drawn = _draw_dead_links(faults, ~named, problems) if faults.percent else np.zeros_like(named)
     if problems:
         raise InputError([Problem(f"faults.{problem.place}", problem.sentence) for problem in problems])
-    words = [f"switch {_called(topology, switch)}" for switch in np.flatnonzero(switches).tolist()]
+    words = [f"switch {_name_switch(topology, switch)}" for switch in np.flatnonzero(switches).tolist()]
     words += [f"link {link_called(topology, link)}" for link in np.flatnonzero(links | drawn).tolist()]
     for alive, advice in ((~named, ""), (~(named | drawn), "; another seed or a lower percent may leave one")):
         pair = _divided(topology, ~switches, alive)
         if pair is not None:
-            one, other = (_called(topology, switch) for switch in pair)
+            one, other = (_name_switch(topology, switch) for switch in pair)
             raise InputError.one("faults", f"leaves no path between {one} and {other}{advice}")
     return find_surviving_part(topology, ~switches, ~(named | drawn), words)
 
@@ -93,7 +93,7 @@ def _dead_switches(topology: Topology, faults: Faults, number: dict[str, int], p
         if name not in number:
             problems.append(Problem(f"switches.{place}", unknown_switch(name, number)))
         elif dead[number[name]]:
-            problems.append(Problem(f"switches.{place}", f"{quoted(name)} is named twice"))
+            problems.append(Problem(f"switches.{place}", f"{quote_name(name)} is named twice"))
         else:
             dead[number[name]] = True
     if dead.all():
@@ -116,10 +116,10 @@ def dead_links(topology: Topology, faults: Faults, number: dict[str, int], probl
         chosen = rows[topology.plane[rows] == planes[0]] if planes else rows
         if not len(rows):
             near = np.unique(np.concatenate([high[low == number[one]], low[high == number[one]]])).tolist()
-            names = [_called(topology, switch) for switch in near[:_MAX_NAMED]] or ["no switch"]
+            names = [_name_switch(topology, switch) for switch in near[:_MAX_NAMED]] or ["no switch"]
             more = f" and {len(near) - _MAX_NAMED} more" if len(near) > _MAX_NAMED else ""
             linked = f"{one} is linked to {', '.join(names)}{more}"
-            problems.append(Problem(place, f"no link joins {quoted(one)} and {quoted(other)}; {linked}"))
+            problems.append(Problem(place, f"no link joins {quote_name(one)} and {quote_name(other)}; {linked}"))
         elif not len(chosen):
             highest = f"have planes 0 to {len(rows) - 1}" if len(rows) > 1 else "have a single link, plane 0"
             problems.append(Problem(place, f"{one} and {other} {highest}, and no plane {planes[0]}"))
@@ -129,7 +129,7 @@ def dead_links(topology: Topology, faults: Faults, number: dict[str, int], probl
     return dead
 
 
-def _drawn(faults: Faults, alive: Bools, problems: list[Problem]) -> Bools:
+def _draw_dead_links(faults: Faults, alive: Bools, problems: list[Problem]) -> Bools:
     """(L,) True where a living link dies by chance."""
     dead = np.zeros(len(alive), dtype=bool)
     rows = np.flatnonzero(alive)
@@ -170,14 +170,14 @@ def find_surviving_part(topology: Topology, switches: Bools, links: Bools, words
     )
 
 
-def _called(topology: Topology, switch: int) -> str:
+def _name_switch(topology: Topology, switch: int) -> str:
     name = topology.switch_name(switch)
     return f"{name} ({topology.switch_labels[switch]})" if topology.switch_labels else name
 
 
 def link_called(topology: Topology, link: int) -> str:
     """`s1–s2`, with labels where the fabric has some, and `#p` on planes above the first."""
-    one, other = (_called(topology, switch) for switch in topology.links[link].tolist())
+    one, other = (_name_switch(topology, switch) for switch in topology.links[link].tolist())
     plane = int(topology.plane[link])
     return f"{one}–{other}" + (f"#{plane}" if plane else "")
 
@@ -185,5 +185,5 @@ def link_called(topology: Topology, link: int) -> str:
 def unknown_switch(name: str, known: Collection[str]) -> str:
     """The sentence for a switch that there is not."""
     if f"s{len(known)}" in known and name[:1] == "s" and name[1:].isdecimal():
-        return f"there is no switch {quoted(name)}, only s1 to s{len(known)}"
-    return f"there is no switch {quoted(name)}.{nearest(name, known)}"
+        return f"there is no switch {quote_name(name)}, only s1 to s{len(known)}"
+    return f"there is no switch {quote_name(name)}.{suggest_name(name, known)}"

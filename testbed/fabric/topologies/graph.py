@@ -14,7 +14,7 @@ from annotated_types import Ge, MinLen
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, find_disconnected_pair, grouped, make_topology, on_circle
+from testbed.fabric.topologies.build import Extent, count_pairs, find_disconnected_pair, make_topology, on_circle
 
 _MAX_PROBLEMS = 20
 _MAX_NAME_LENGTH = 60
@@ -57,7 +57,7 @@ def check_graph(spec: Graph) -> list[Problem]:
 def graph(spec: Graph) -> Topology:
     """Build a graph without problems; its names become the labels of the switches."""
     number = {name: switch for switch, name in enumerate(spec.switches)}
-    neighbours, count = grouped((number[a], number[b]) for a, b in spec.links)
+    neighbours, count = count_pairs((number[a], number[b]) for a, b in spec.links)
     return make_topology(
         "graph",
         neighbours,
@@ -81,12 +81,12 @@ def name_problem(name: str) -> str | None:
     return None if name.isprintable() and name.strip() else "should be a name of printable characters"
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def suggest_name(name: str, known: Collection[str]) -> str:
     """Return ` Did you mean "x"?` for a near miss, unless there are too many names to compare them all."""
     return did_you_mean(name, filter(str.isprintable, known)) if len(known) <= _MAX_COMPARED else ""
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name in quotes, fit for a message whatever it holds."""
     text = name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}…"
     return json.dumps(text, ensure_ascii=not text.isprintable())
@@ -99,19 +99,21 @@ def _name_problems(spec: Graph) -> Iterator[Problem]:
         if wrong:
             yield Problem(f"switches.{place}", wrong)
         elif name in first:
-            yield Problem(f"switches.{place}", f"the name {quoted(name)} is listed at switches.{first[name]} already")
+            yield Problem(
+                f"switches.{place}", f"the name {quote_name(name)} is listed at switches.{first[name]} already"
+            )
         first.setdefault(name, place)
     for place, ends in enumerate(spec.links):
         unknown = [name for name in dict.fromkeys(ends) if name not in first]
         for name in unknown:
-            yield Problem(f"links.{place}", f"there is no switch {quoted(name)}.{nearest(name, first)}")
+            yield Problem(f"links.{place}", f"there is no switch {quote_name(name)}.{suggest_name(name, first)}")
         if not unknown and ends[0] == ends[1]:
-            yield Problem(f"links.{place}", f"joins {quoted(ends[0])} to itself")
+            yield Problem(f"links.{place}", f"joins {quote_name(ends[0])} to itself")
     if spec.hosts is not None and spec.hosts_per_switch is not None:
         yield Problem("hosts_per_switch", "says what hosts says too; remove one of them")
     for name in spec.hosts or ():
         if name not in first:
-            yield Problem(f"hosts.{name}", f"there is no such switch.{nearest(name, first)}")
+            yield Problem(f"hosts.{name}", f"there is no such switch.{suggest_name(name, first)}")
 
 
 def _division(spec: Graph) -> list[Problem]:
@@ -120,7 +122,7 @@ def _division(spec: Graph) -> list[Problem]:
     pair = find_disconnected_pair(len(spec.switches), links)
     if pair is None:
         return []
-    one, other = (quoted(spec.switches[switch]) for switch in pair)
+    one, other = (quote_name(spec.switches[switch]) for switch in pair)
     return [Problem("links", f"no path joins {one} and {other}; a fabric must be connected")]
 
 
@@ -185,7 +187,7 @@ def _problems(listing: Listing, hosts_per_switch: int | None) -> Iterator[Proble
         if wrong:
             yield Problem(node.place, wrong)
         elif node.name in known:
-            yield Problem(node.place, f"the name {quoted(node.name)} is used at {known[node.name].place} already")
+            yield Problem(node.place, f"the name {quote_name(node.name)} is used at {known[node.name].place} already")
         known.setdefault(node.name, node)
     if all(node.is_host for node in listing.nodes):
         yield Problem("", "names no switch")
@@ -193,17 +195,17 @@ def _problems(listing: Listing, hosts_per_switch: int | None) -> Iterator[Proble
     for link in listing.links:
         unknown = [name for name in dict.fromkeys(link.ends) if name not in known]
         for name in unknown:
-            yield Problem(link.place, f"there is no node {quoted(name)}.{nearest(name, known)}")
+            yield Problem(link.place, f"there is no node {quote_name(name)}.{suggest_name(name, known)}")
         one, other = link.ends
         if not unknown and one == other:
-            yield Problem(link.place, f"joins {quoted(one)} to itself")
+            yield Problem(link.place, f"joins {quote_name(one)} to itself")
         elif not unknown and known[one].is_host and known[other].is_host:
-            both = f"{quoted(one)} and {quoted(other)}"
+            both = f"{quote_name(one)} and {quote_name(other)}"
             yield Problem(link.place, f"joins the hosts {both}; a host is linked to a switch")
         links_of.update(link.ends)
     for node in known.values():
         if node.is_host and links_of[node.name] != 1:
             number = links_of[node.name] or "no"
-            yield Problem(node.place, f"the host {quoted(node.name)} has {number} links; a host has exactly one")
+            yield Problem(node.place, f"the host {quote_name(node.name)} has {number} links; a host has exactly one")
     if hosts_per_switch is not None and any(node.is_host for node in listing.nodes):
         yield Problem("", "names its hosts, so leave hosts_per_switch out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from testbed.base.errors import Problem
-from testbed.fabric.topologies.graph import Link, Listing, Node, quoted
+from testbed.fabric.topologies.graph import Link, Listing, Node, quote_name
 
 # The form is that of ibnetdiscover(8), "Topology file format".
 _NODE = re.compile(r'(Switch|Ca|Rt)\s+([0-9]{1,5})\s+"([^"]*)"')
@@ -29,7 +29,7 @@ def read_ibnetdiscover(text: str) -> Listing:
             kind, node, ports = match[1], match[3], int(match[2])
             if kind == "Rt":
                 found.problems.append(
-                    Problem(place, f"{quoted(node)} is a router; only switches and adapters can be read")
+                    Problem(place, f"{quote_name(node)} is a router; only switches and adapters can be read")
                 )
             found.nodes.append(Node(place, node, kind == "Ca"))
         elif match := _PORT.match(line):
@@ -37,9 +37,9 @@ def read_ibnetdiscover(text: str) -> Listing:
             if node is None:
                 found.problems.append(Problem(place, "is a port before the first Switch or Ca line"))
             elif not 1 <= end[1] <= ports:
-                found.problems.append(Problem(place, f"{quoted(node)} has ports 1 to {ports}, no port {end[1]}"))
+                found.problems.append(Problem(place, f"{quote_name(node)} has ports 1 to {ports}, no port {end[1]}"))
             elif end in lines:
-                found.problems.append(Problem(place, f"port {end[1]} of {quoted(node)} is on {lines[end][0]} too"))
+                found.problems.append(Problem(place, f"port {end[1]} of {quote_name(node)} is on {lines[end][0]} too"))
             else:
                 lines[end] = (place, far)
         elif not _OTHER.match(line):
@@ -48,7 +48,7 @@ def read_ibnetdiscover(text: str) -> Listing:
     for end, (place, far) in lines.items():
         back = lines.get(far)
         if back is not None and back[1] != end:
-            sentence = f"leads to port {far[1]} of {quoted(far[0])}, which leads elsewhere on {back[0]}"
+            sentence = f"leads to port {far[1]} of {quote_name(far[0])}, which leads elsewhere on {back[0]}"
             found.problems.append(Problem(place, sentence))
         elif far not in read:
             found.links.append(Link(place, (end[0], far[0])))

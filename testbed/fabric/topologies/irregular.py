@@ -81,15 +81,15 @@ def _degree_problem(switches: int, degree: int) -> str | None:
 
 def random_regular(spec: RandomRegular) -> Topology:
     """Draw the links."""
-    return _drawn("random", spec)
+    return _build_regular("random", spec)
 
 
 def jellyfish(spec: Jellyfish) -> Topology:
     """Draw the links."""
-    return _drawn("jellyfish", spec)
+    return _build_regular("jellyfish", spec)
 
 
-def _drawn(kind: str, spec: RandomRegular | Jellyfish) -> Topology:
+def _build_regular(kind: str, spec: RandomRegular | Jellyfish) -> Topology:
     links = regular_graph(spec.switches, spec.degree, spec.seed)
     hosts = [spec.hosts_per_switch] * spec.switches
     return make_topology(kind, [(a, b) for a, b in links.tolist()], hosts, on_circle(spec.switches))

@@ -21,7 +21,7 @@ def read_node_link(text: str) -> Listing:
     Raises:
         InputError: the text is not JSON, or of another form.
     """
-    raw = _parsed(text)
+    raw = _parse_text(text)
     lists = [key for key in ("links", "edges") if isinstance(raw, dict) and key in raw]
     if not isinstance(raw, dict) or "nodes" not in raw or not lists:
         raise InputError.one("", f"should look like {_FORM}")
@@ -42,7 +42,7 @@ def read_node_link(text: str) -> Listing:
     return found
 
 
-def _parsed(text: str) -> Any:
+def _parse_text(text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, object]:
         block = dict(pairs)
         if len(block) < len(pairs):

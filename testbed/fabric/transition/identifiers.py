@@ -24,7 +24,7 @@ def identifier_problems(topology: Topology, transition: Transition, bundles: Bun
         found = [_violation(sentence, "VLAN") for sentence in _other_trees(old, new)]
     elif isinstance(old, LocalPlan) and isinstance(new, LocalPlan):
         found = [_violation(sentence, "VLAN") for sentence in _other_tables(topology, old, new)]
-    return found[:_MAX_SHOWN] or _elsewhere(topology, transition, bundles)
+    return found[:_MAX_SHOWN] or _check_end_state(topology, transition, bundles)
 
 
 def _other_trees(old: VlanPlan, new: VlanPlan) -> list[str]:
@@ -56,7 +56,7 @@ def _other_tables(topology: Topology, old: LocalPlan, new: LocalPlan) -> list[st
     ]
 
 
-def _elsewhere(topology: Topology, transition: Transition, bundles: Bundles | None) -> list[Violation]:
+def _check_end_state(topology: Topology, transition: Transition, bundles: Bundles | None) -> list[Violation]:
     """Whether the rules are those of the new plan after all steps."""
     rules = {place(rule): rule for rule in compile_rules(topology, transition.old, bundles)}
     for step in transition.steps:

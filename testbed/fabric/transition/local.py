@@ -23,7 +23,7 @@ from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.openflow.tables import FORWARDING, INGRESS, UNTAGGED, Priority
 from testbed.fabric.routing.paths import path
-from testbed.fabric.transition.steps import TRANSITION, Step, Transition, ordered, place
+from testbed.fabric.transition.steps import TRANSITION, Step, Transition, place, sort_rules
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 
 Port = tuple[int, int]  # switch, port by which a frame comes
@@ -88,7 +88,7 @@ def make_local_transition(
         left = ways[0].hosts.get(port, set()) - ways[1].hosts[port]
         first = then
         if left:
-            first, entries = _between(was, then, {host_mac(host) for host in left}, tables, taken[port[0]])
+            first, entries = _make_interim_rules(was, then, {host_mac(host) for host in left}, tables, taken[port[0]])
             added |= entries
             last.append((first, then))
         moves[level.get(port, 0)].append((was, first))
@@ -98,11 +98,11 @@ def make_local_transition(
     gone = {rule for rule in before | added if place(rule) not in goal}
     steps = [
         Step("links on", links=on),
-        Step("add", ordered(rule for rule in added if place(rule) not in places)),
+        Step("add", sort_rules(rule for rule in added if place(rule) not in places)),
         *(_move(moves[at]) for at in sorted(moves)),
         *([Step("drain")] if pairs else []),
         _move(last),
-        Step("remove", ordered(gone)),
+        Step("remove", sort_rules(gone)),
         Step("links off", links=off),
     ]
     return Transition(
@@ -157,7 +157,7 @@ def _tables(rules: Collection[Rule]) -> dict[tuple[int, int], list[Rule]]:
     return found
 
 
-def _between(
+def _make_interim_rules(
     was: Rule, then: Rule, left: Collection[str], tables: dict[tuple[int, int], list[Rule]], taken: set[int]
 ) -> tuple[Rule, set[Rule]]:
     """A port's rule for the time of the change, and the rules of the VLAN that it leads to.

@@ -31,7 +31,7 @@ def make_member_transition(
     Hashes choose links that came on before paths move onto them, and choose those that go off no more afterwards.
     """
     links_on, links_off = tuple(sorted(on)), tuple(sorted(off))
-    members_in, members_out = ([*several(bundles, links)] for links in (links_on, links_off))
+    members_in, members_out = ([*select_bundled_links(bundles, links)] for links in (links_on, links_off))
     steps = [
         Step("links on", links=links_on),
         Step("members in", links=tuple(members_in)),
@@ -43,7 +43,7 @@ def make_member_transition(
     return Transition(old, new, tuple(step for step in steps if step.rules or step.links or step.action == "drain"))
 
 
-def several(bundles: Bundles, links: Iterable[int]) -> Iterator[int]:
+def select_bundled_links(bundles: Bundles, links: Iterable[int]) -> Iterator[int]:
     """Those of some physical links that are in a bundle with others, so that a hash chooses between them."""
     sizes = np.repeat(bundles.sizes, bundles.sizes)
     return (link for link in links if sizes[link] > 1)
@@ -71,13 +71,13 @@ def member_transition_problems(
         elif step.action == "drain":
             waited_for.clear()
         elif step.action == "links off":
-            found += _each(bundles, waited_for & set(step.links), f"{where}: frames may be in the queues of")
+            found += _report_links(bundles, waited_for & set(step.links), f"{where}: frames may be in the queues of")
         if step.action in ("links on", "links off"):
             step.carried_out({}, off)
-        chosen = set(several(bundles, off - out))
-        found += _each(bundles, chosen, f"{where}: a hash still chooses a link that is off,")
+        chosen = set(select_bundled_links(bundles, off - out))
+        found += _report_links(bundles, chosen, f"{where}: a hash still chooses a link that is off,")
         # A link without others in its bundle is off with the bundle.
-        now = _dark(bundles, off | set(several(bundles, out)))
+        now = _dark(bundles, off | set(select_bundled_links(bundles, out)))
         logical.append(_logical(step, dark, now))
         dark = now
     whole = replace(transition, steps=tuple(logical))
@@ -98,6 +98,6 @@ def _dark(bundles: Bundles, silent: set[int]) -> set[int]:
     return {link for link in range(len(starts) - 1) if silent.issuperset(range(starts[link], starts[link + 1]))}
 
 
-def _each(bundles: Bundles, links: Collection[int], what: str) -> list[Violation]:
+def _report_links(bundles: Bundles, links: Collection[int], what: str) -> list[Violation]:
     names = (link_called(bundles.wiring, link) for link in sorted(links))
     return [Violation(TRANSITION, f"{what} {name}", (name,)) for name in names]

@@ -115,14 +115,14 @@ def make_transition(
     added, removed = after - before, before - after
     place_of = {place(rule): rule for rule in removed}
     # A rule with the match of an old one takes its place; between VLANs of one plan's making these are PVIDs.
-    moves = [(rule, place_of[place(rule)]) for rule in ordered(added) if place(rule) in place_of]
+    moves = [(rule, place_of[place(rule)]) for rule in sort_rules(added) if place(rule) in place_of]
     now, then = tuple(rule for rule, _ in moves), tuple(rule for _, rule in moves)
     steps = [
         Step("links on", links=on),
-        Step("add", ordered(added.difference(now))),
+        Step("add", sort_rules(added.difference(now))),
         Step("move", now, replaced=then),
         Step("drain"),
-        Step("remove", ordered(removed.difference(then))),
+        Step("remove", sort_rules(removed.difference(then))),
         Step("links off", links=off),
     ]
     return Transition(old, new, tuple(step for step in steps if step.rules or step.links or _drains(step, moves)))
@@ -137,7 +137,7 @@ def place(rule: Rule) -> tuple[object, ...]:
     return (rule.switch, rule.table, rule.priority, rule.match)
 
 
-def ordered(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def sort_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Rules by switch, table and priority."""
     return tuple(sorted(rules, key=lambda rule: (rule.switch, rule.table, -rule.priority, str(rule.match))))
 

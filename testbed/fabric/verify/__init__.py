@@ -23,14 +23,14 @@ def verify(
     if isinstance(vlans, LocalPlan):
         more, taken = _local(topology, routes, vlans, model)
     else:
-        more, taken = _fixed(topology, routes, vlans, model)
+        more, taken = _check_vlans(topology, routes, vlans, model)
     found += more
     if not any(violation.invariant == DEADLOCK for violation in found):
         found += find_deadlock(topology, taken, routes.layers)
     return tuple(found)
 
 
-def _fixed(
+def _check_vlans(
     topology: Topology, routes: Routes, vlans: VlanPlan, model: SwitchModel | None
 ) -> tuple[list[Violation], Ints]:
     """What is wrong with VLANs of the whole fabric, and (D, 2) the dependencies of channels they make."""

@@ -65,11 +65,11 @@ def check_routes(topology: Topology, routes: Routes) -> list[Violation]:
     if routes.paths is None:
         return found
     status, taken = _walk(topology, routes, routes.paths, backup=False)
-    found += _wrong(topology, routes, status, "path")
+    found += _report_bad_paths(topology, routes, status, "path")
     pairs = [taken]
     if routes.backup is not None:
         status, more = _walk(topology, routes, routes.backup, backup=True)
-        found += _wrong(topology, routes, status, "backup path")
+        found += _report_bad_paths(topology, routes, status, "backup path")
         pairs.append(more)
     if not any(violation.invariant == DEADLOCK for violation in found):
         found += find_deadlock(topology, np.concatenate(pairs), routes.layers)
@@ -115,7 +115,7 @@ def turns_taken(topology: Topology, taken: Bools, degree: int) -> Ints:
     return np.stack([before, after], axis=1).astype(np.int32)
 
 
-def _wrong(topology: Topology, routes: Routes, status: Ints, what: str) -> list[Violation]:
+def _report_bad_paths(topology: Topology, routes: Routes, status: Ints, what: str) -> list[Violation]:
     from testbed.fabric.kernels import check
 
     sentences = {

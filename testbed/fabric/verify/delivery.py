@@ -191,12 +191,12 @@ def _violations(
     pairs = topology.host_count * (topology.host_count - 1)
     found = lost_pairs(topology, lost, pairs)
     for source, end in strange[:MAX_SHOWN]:
-        taken = _walked(topology, vlans, source, end)
+        taken = _trace_path(topology, vlans, source, end)
         found.append(other_path(topology, source, end, taken, path(topology, routes, source, end)))
     return found + summarize_remaining(len(strange))
 
 
-def _walked(topology: Topology, vlans: VlanPlan, source: int, end: int) -> tuple[int, ...]:
+def _trace_path(topology: Topology, vlans: VlanPlan, source: int, end: int) -> tuple[int, ...]:
     from testbed.fabric.kernels import vlans as kernels
 
     start, leaving = leaving_channels(topology)

@@ -49,19 +49,19 @@ def fewest_fixed(topology: Topology, routes: Routes) -> Bounds | Conflict:
     trees = as_source_trees(topology, routes)
     if isinstance(trees, Conflict):
         return trees
-    channel = _pruned(topology, trees)
+    channel = _prune_trees(topology, trees)
     reached = channel[:, trees.ends] >= 0
     reached |= trees.ends[None, :] == trees.tree_root[:, None]
     links = np.zeros((len(channel), topology.link_count), dtype=bool)
     for tree, row in enumerate(channel):
         links[tree, row[row >= 0] // 2] = True
     if reached.all():
-        count = len(_distinct(links))
+        count = len(_drop_duplicates(links))
         return Bounds(count, count)
     return fewest_of_trees(links, topology.links, topology.switch_count)
 
 
-def _pruned(topology: Topology, routes: Routes) -> Ints:
+def _prune_trees(topology: Topology, routes: Routes) -> Ints:
     """(T, S) the trees without branches that lead to no switch with hosts."""
     count = topology.switch_count
     if len(routes.ends) == count:
@@ -76,7 +76,7 @@ def _pruned(topology: Topology, routes: Routes) -> Ints:
         needed[tree, above] = True
 
 
-def _distinct(trees: Bools) -> Bools:
+def _drop_duplicates(trees: Bools) -> Bools:
     """Different rows, in the order of their first occurrence."""
     packed = np.packbits(trees, axis=1)
     first: dict[bytes, int] = {}
@@ -93,7 +93,7 @@ def fewest_of_trees(trees: Bools, links: Ints, switches: int) -> Bounds:
 
     `trees`: (T, L) links of each; `links`: (L, 2).
     """
-    distinct = _distinct(trees)
+    distinct = _drop_duplicates(trees)
     distinct = distinct[np.argsort(-distinct.sum(axis=1), kind="stable")]
     kept: list[int] = []
     for index, tree in enumerate(distinct):
@@ -155,17 +155,17 @@ def fewest_of_table(topology: Topology, routes: Routes, table: Ints) -> Bounds:
     for index in sorted(range(len(bounds)), key=lambda switch: -bounds[switch].upper):
         # A switch whose upper bound another is known to need cannot change the maximum.
         if bounds[index].upper > max(known.lower for known in bounds):
-            bounds[index], steps = _coloured(apart[index], bounds[index], steps)
+            bounds[index], steps = _colour_graph(apart[index], bounds[index], steps)
     return Bounds(max((b.lower for b in bounds), default=0), max((b.upper for b in bounds), default=0))
 
 
 def fewest_colours(apart: Bools) -> Bounds:
     """Bounds of the number of groups without two items that are apart; (n, n) symmetric, False on the diagonal."""
     bounds = Bounds(len(_clique(apart)), int(_first_fit(apart).max(initial=-1)) + 1)
-    return _coloured(apart, bounds, _MAX_STEPS)[0]
+    return _colour_graph(apart, bounds, _MAX_STEPS)[0]
 
 
-def _coloured(apart: Bools, bounds: Bounds, steps: int) -> tuple[Bounds, int]:
+def _colour_graph(apart: Bools, bounds: Bounds, steps: int) -> tuple[Bounds, int]:
     order = np.argsort(-apart.sum(axis=1), kind="stable")
     sorted_apart = apart[np.ix_(order, order)].tolist()
 

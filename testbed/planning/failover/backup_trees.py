@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.base.model import Bools, Topology
 from testbed.fabric.routing.common import leaving_channels
-from testbed.planning.failover.failed import islands
+from testbed.planning.failover.failed import find_islands
 
 
 def backup_trees(topology: Topology, dead: Bools) -> Bools:
@@ -39,17 +39,17 @@ def backup_trees(topology: Topology, dead: Bools) -> Bools:
 
 def _can_be_spared(topology: Topology, dead: Bools) -> tuple[Bools, Bools]:
     """(L,) living links that are no bridge; (S,) switches without which the others stay together."""
-    parts = len(np.unique(islands(topology, dead)))
+    parts = len(np.unique(find_islands(topology, dead)))
     links = np.zeros_like(dead)
     for link in np.flatnonzero(~dead).tolist():
         without = dead.copy()
         without[link] = True
-        links[link] = len(np.unique(islands(topology, without))) == parts
+        links[link] = len(np.unique(find_islands(topology, without))) == parts
     switches = np.zeros(topology.switch_count, dtype=bool)
     for switch in range(topology.switch_count):
         at = (topology.links == switch).any(axis=1)
         # Its own part becomes two: itself and the others.
-        more = len(np.unique(islands(topology, dead | at))) - parts
+        more = len(np.unique(find_islands(topology, dead | at))) - parts
         switches[switch] = more == 1 and bool((at & ~dead).any())
     return links, switches
 

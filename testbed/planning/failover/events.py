@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.base.errors import Problem, did_you_mean
 from testbed.base.model import Topology
-from testbed.fabric.topologies.graph import quoted
+from testbed.fabric.topologies.graph import quote_name
 from testbed.scenario.workloads.timeline import MANAGER, OPPOSITE, Event
 
 _PORT = re.compile(r"(.+)-eth([0-9]+)")
@@ -65,19 +65,26 @@ class ElementNames:
                     switches.append(self._switches[target])
                 else:
                     problems.append(
-                        Problem(place, f"there is no switch {quoted(target)}.{self._near(target, links=False)}")
+                        Problem(
+                            place,
+                            f"there is no switch {quote_name(target)}.{self._suggest_target(target, links=False)}",
+                        )
                     )
                 continue
             found = self.find(target)
             if isinstance(found, str):
                 if target in self._switches and event.action != "link":
-                    found = f'{quoted(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
+                    found = (
+                        f'{quote_name(target)} is a switch: "kill {target}" ends it; down is for links, ports and hosts'
+                    )
                 problems.append(Problem(place, found))
                 continue
             link, host, end = found
             if event.action == "link":
                 if link is None:
-                    sentence = f"{quoted(target)} is no link between switches; others keep their rate, delay and loss"
+                    sentence = (
+                        f"{quote_name(target)} is no link between switches; others keep their rate, delay and loss"
+                    )
                     problems.append(Problem(place, sentence))
                 else:
                     links.append(link)
@@ -104,10 +111,12 @@ class ElementNames:
         pair = self._pair(name)
         if pair is None:
             if target in self._switches:
-                return f"{quoted(target)} is a switch; name one of its links or ports, such as {self._link_of(target)}"
-            return f"there is no link, port or host {quoted(target)}.{self._near(target, links=True)}"
+                return (
+                    f"{quote_name(target)} is a switch; name one of its links or ports, such as {self._link_of(target)}"
+                )
+            return f"there is no link, port or host {quote_name(target)}.{self._suggest_target(target, links=True)}"
         if plane and not plane.isdecimal():
-            return f"{quoted(target)} should end in the number of a plane, such as {name}#1"
+            return f"{quote_name(target)} should end in the number of a plane, such as {name}#1"
         link = self._links.get((*pair, int(plane or 0)))
         if link is None:
             return self._no_link(pair, int(plane or 0))
@@ -130,7 +139,7 @@ class ElementNames:
         for host in np.flatnonzero(topology.host_switch == switch).tolist():
             if topology.host_port[host] == port:
                 return None, host, (switch, port)
-        return f"there is no port {quoted(target)}; {topology.switch_name(switch)} has ports 1 to " + str(
+        return f"there is no port {quote_name(target)}; {topology.switch_name(switch)} has ports 1 to " + str(
             int(topology.port_count[switch])
         )
 
@@ -144,7 +153,9 @@ class ElementNames:
         near = sorted({end for start, end, _ in self._links if start == pair[0]})
         names = ", ".join(topology.switch_name(switch) for switch in near[:_MAX_NAMED])
         more = f" and {len(near) - _MAX_NAMED} more" if len(near) > _MAX_NAMED else ""
-        return f"no link joins {quoted(one)} and {quoted(other)}; {one} is linked to {names or 'no switch'}{more}"
+        return (
+            f"no link joins {quote_name(one)} and {quote_name(other)}; {one} is linked to {names or 'no switch'}{more}"
+        )
 
     def _link_of(self, name: str) -> str:
         """A link of a switch, as it is written."""
@@ -152,7 +163,7 @@ class ElementNames:
         channels = np.flatnonzero(topology.channel_source == switch)
         return topology.channel_name(int(channels[0])).replace("→", "-") if len(channels) else f"{name}-eth1"
 
-    def _near(self, target: str, *, links: bool) -> str:
+    def _suggest_target(self, target: str, *, links: bool) -> str:
         if not links:
             return did_you_mean(target, [*self._switches, MANAGER])
         topology = self._topology

@@ -46,14 +46,14 @@ def failed_elements(
     return FailedElements(dead_links, dead_hosts, dead_switches)
 
 
-def islands(topology: Topology, dead: Bools) -> Ints:
+def find_islands(topology: Topology, dead: Bools) -> Ints:
     """(S,) the lowest switch of the part that each switch is in, without the links `dead` (L,)."""
     return components(topology.switch_count, topology.links[~dead])[0]
 
 
 def cut_off(topology: Topology, failed: FailedElements) -> Bools:
     """(H, H) True for pairs of different hosts that nothing connects any more."""
-    part = islands(topology, failed.links)[topology.host_switch]
+    part = find_islands(topology, failed.links)[topology.host_switch]
     cut = (part[:, None] != part[None, :]) | failed.hosts[:, None] | failed.hosts[None, :]
     np.fill_diagonal(cut, val=False)
     found: Bools = cut

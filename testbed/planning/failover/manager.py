@@ -52,7 +52,7 @@ class Installer(Protocol):
     def confirm(self) -> None:
         """Return when all hosts' frames take those paths."""
 
-    def drained(self, goes_on: Callable[[], bool]) -> bool:
+    def wait_for_drain(self, goes_on: Callable[[], bool]) -> bool:
         """Wait until frames on the paths before have arrived; False where `goes_on()` ends before."""
 
     def drop_old_paths(self, tables: Tables) -> None:
@@ -234,7 +234,7 @@ class SegmentManager:
             return False
         self._install.confirm()
         self._failures.overcome("recovered", count)
-        if not self._install.drained(lambda: self._count == count):
+        if not self._install.wait_for_drain(lambda: self._count == count):
             return False
         self._install.drop_old_paths(after)
         return self._renew_backups(count, after)

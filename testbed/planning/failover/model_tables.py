@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Ints, Topology
-from testbed.dataplane.both_tables import both
+from testbed.dataplane.both_tables import merge_tables
 from testbed.dataplane.kernels.packets_state import DISCARD, PacketTables
 from testbed.dataplane.switch_tables import switch_tables
-from testbed.planning.failover.failed import islands
+from testbed.planning.failover.failed import find_islands
 from testbed.planning.failover.tables import Tables
 
 
@@ -30,12 +30,12 @@ def backup_tables(topology: Topology, tables: Tables) -> PacketTables:
 
 def all_tables(topology: Topology, tables: Tables) -> PacketTables:
     """All that is installed while nothing happens."""
-    return both(path_tables(topology, tables), backup_tables(topology, tables))
+    return merge_tables(path_tables(topology, tables), backup_tables(topology, tables))
 
 
 def _filter(topology: Topology, tables: Tables, found: PacketTables, vlans: Ints, switches: Ints) -> None:
     """Drop frames for hosts beyond reach where they enter, a switch in a VLAN each: else they would be flooded."""
-    island = islands(topology, tables.dead)
+    island = find_islands(topology, tables.dead)
     for vlan, switch in zip(vlans.tolist(), switches.tolist(), strict=True):
         beyond = island[topology.host_switch] != island[switch]
         found.next_hop[vlan * found.switches + switch, beyond] = DISCARD

@@ -12,7 +12,7 @@ from testbed.base.model import Bools, Ints, Routes, Topology, VlanPlan
 from testbed.fabric.topologies.build import components
 from testbed.planning.failover.coexistence import SharedCycle, shared_cycles
 from testbed.planning.failover.events import Change
-from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements, islands, words
+from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements, find_islands, words
 from testbed.planning.failover.tables import Tables, recovered_tables, routings, whole_tables
 
 
@@ -110,9 +110,9 @@ def divert(topology: Topology, tables: Tables, failed: FailedElements) -> Divers
 
     A path in a tree never crosses a bridge and comes back: so a bridge's death moves no host.
     """
-    alive = islands(topology, failed.links)
-    own = _lost(topology, tables.vlans.tagged_links, failed, alive)
-    spare = _lost(topology, tables.backups.tagged_links, failed, alive)
+    alive = find_islands(topology, failed.links)
+    own = _find_lost_pairs(topology, tables.vlans.tagged_links, failed, alive)
+    spare = _find_lost_pairs(topology, tables.backups.tagged_links, failed, alive)
     hosts = np.arange(topology.host_count)
     hit = own[tables.vlans.pvid, hosts]
     options = np.concatenate([hit[None], spare])
@@ -121,7 +121,7 @@ def divert(topology: Topology, tables: Tables, failed: FailedElements) -> Divers
     return Diversion(hit, (best - 1).astype(np.int32), options[best, hosts])
 
 
-def _lost(topology: Topology, tagged: Bools, failed: FailedElements, alive: Ints) -> Bools:
+def _find_lost_pairs(topology: Topology, tagged: Bools, failed: FailedElements, alive: Ints) -> Bools:
     """(V, H, H) True where a frame from host to host in a VLAN does not arrive although the fabric connects them."""
     of_host = topology.host_switch
     together = alive[of_host][:, None] == alive[of_host][None, :]

@@ -10,7 +10,7 @@ import numpy as np
 from testbed.base.model import Rule, Topology, host_mac
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.tables import FORWARDING, Priority
-from testbed.planning.failover.failed import islands
+from testbed.planning.failover.failed import find_islands
 from testbed.planning.failover.tables import Tables
 
 
@@ -33,7 +33,7 @@ def backup_rules(topology: Topology, tables: Tables) -> tuple[Rule, ...]:
 
 def _filters(topology: Topology, tables: Tables, sends: Collection[tuple[int, int]]) -> list[Rule]:
     """Static entries that drop frames for hosts beyond reach, where they enter: without these they would be flooded."""
-    island = islands(topology, tables.dead)
+    island = find_islands(topology, tables.dead)
     if not island.any():
         return []
     of_host = island[topology.host_switch]

@@ -19,7 +19,7 @@ from testbed.fabric.transition import successor
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID, FixedOptions, assign_fixed
 from testbed.planning.failover.backup_trees import backup_trees
-from testbed.planning.failover.failed import FailedElements, failed_elements, islands
+from testbed.planning.failover.failed import FailedElements, failed_elements, find_islands
 
 _GRIDS = ("mesh", "torus")
 
@@ -71,7 +71,7 @@ def recovered_tables(
         except InputError as error:
             refusals.append(error)
             continue
-        found = _beside(topology, whole, now, (name, routes, vlans, failed.links), taken)
+        found = _assign_identifiers(topology, whole, now, (name, routes, vlans, failed.links), taken)
         if not prove(topology, found):
             return found
     raise refusals[0] if refusals else InputError.one("routing", "no routing of what is left could be proved")
@@ -107,7 +107,7 @@ def _router(name: str, options: Any) -> Callable[[Topology], Routes]:
     return route
 
 
-def _beside(
+def _assign_identifiers(
     topology: Topology, whole: Tables, now: Tables, made: tuple[str, Routes, VlanPlan, Bools], taken: Collection[int]
 ) -> Tables:
     """Tables with identifiers of their own where they differ from those of now, and from those of the whole fabric.
@@ -173,7 +173,7 @@ def _backups(
 
 def _parts(topology: Topology, dead: Bools) -> Iterator[tuple[Topology, Ints, Ints, Ints]]:
     """Each part that has hosts: its topology, and which switches, hosts and links of the whole are its own."""
-    island = islands(topology, dead)
+    island = find_islands(topology, dead)
     for first in np.unique(island[topology.host_switch]).tolist():
         switches = island == first
         links = ~dead & switches[topology.links].all(axis=1) if len(dead) else dead
@@ -198,7 +198,7 @@ def _routes_of_parts(topology: Topology, dead: Bools, route: Callable[[Topology]
     roots: list[int] = []
     host_tree = np.zeros(topology.host_count, dtype=np.int32)
     for part, switches, hosts, links in _parts(topology, dead):
-        trees = as_source_trees(part, route(part) if part.link_count else _alone(part))
+        trees = as_source_trees(part, route(part) if part.link_count else _route_single_switch(part))
         if isinstance(trees, Conflict):
             raise InputError.one("routing", trees.sentence(part))
         channel = np.append(_channels(links), -1)  # the last one is for -1
@@ -219,7 +219,7 @@ def _routes_of_parts(topology: Topology, dead: Bools, route: Callable[[Topology]
     )
 
 
-def _alone(part: Topology) -> Routes:
+def _route_single_switch(part: Topology) -> Routes:
     """Routes of a switch without links."""
     none = np.full((1, 1), -1, dtype=np.int32)
     zeros = np.zeros(part.host_count, dtype=np.int32)

@@ -34,7 +34,7 @@ class FailureTracker:
 
     def connected(self, number: int, ports: Collection[int]) -> None:
         """A switch is there, and of its ports these are down."""
-        down = {(number, port) for port in ports if self.concerned(number, port)}
+        down = {(number, port) for port in ports if self.has_neighbour(number, port)}
         self.dead.discard(number)
         self.down = {end for end in self.down if end[0] != number} | down
 
@@ -42,7 +42,7 @@ class FailureTracker:
         """A port that is of concern went down, or came up."""
         (self.down.add if down else self.down.discard)((number, port))
 
-    def concerned(self, number: int, port: int) -> bool:
+    def has_neighbour(self, number: int, port: int) -> bool:
         """Whether a link or a host is behind a port."""
         return (number, port) in self._behind
 

@@ -55,7 +55,7 @@ def commands(
         # Not iperf3's own -O: its receiver mixes up the seconds around the end of what it leaves out.
         argv = ["iperf3", "-c", address, "-p", str(port), "-J", "-t", str(sum(times(spec)))]
         if spec.protocol == "udp":
-            argv += ["-u", "-b", f"{rate:.0f}", "-l", str(spec.payload), "--pacing-timer", _pacing(spec, rate)]
+            argv += ["-u", "-b", f"{rate:.0f}", "-l", str(spec.payload), "--pacing-timer", _format_pacing(spec, rate)]
         else:
             argv += ["-C", spec.congestion]
         if client_ports is not None:
@@ -93,7 +93,7 @@ def client_ports(sources: Sequence[str], seed: int, turn: int) -> list[int]:
     return ports
 
 
-def _pacing(spec: Iperf3, rate: float) -> str:
+def _format_pacing(spec: Iperf3, rate: float) -> str:
     """Microseconds between looks at the clock: twice a datagram, where iperf3's own millisecond would be more often."""
     datagram = spec.payload * 8 / rate * 1e6
     return f"{max(1000.0, datagram / 2):.0f}"
@@ -120,7 +120,7 @@ def parse(spec: Iperf3, server: str, client: str) -> FlowResult:
         if "retransmits" in sent["end"].get("sum_sent", {}):
             return FlowResult(goodput, warmup, None, None, int(sent["end"]["sum_sent"]["retransmits"]))
         datagrams = sum(s["packets"] for s in counted)
-        lost = sum(_signed(s["lost_packets"]) for s in counted)
+        lost = sum(_to_signed(s["lost_packets"]) for s in counted)
         loss = max(0.0, lost / datagrams) if datagrams else 1.0
         jitter = sum(s["jitter_ms"] for s in counted) / len(counted) / 1000
         return FlowResult(goodput, warmup, loss, jitter, None)
@@ -128,7 +128,7 @@ def parse(spec: Iperf3, server: str, client: str) -> FlowResult:
         raise OutputError(f"iperf3 printed JSON without {error}") from error
 
 
-def _signed(count: int) -> int:
+def _to_signed(count: int) -> int:
     """A count that iperf3 lowers when a datagram comes late after all, and prints as if it could not be negative."""
     return count - 2**64 if count >= 2**63 else count
 

@@ -71,10 +71,10 @@ class LinkWords:
 
     def __str__(self) -> str:
         """Return `rate 100 Mbit/s, loss 1 %`."""
-        return ", ".join(([RESET] if self.reset else []) + shown(self.rate, self.delay, self.loss))
+        return ", ".join(([RESET] if self.reset else []) + format_conditions(self.rate, self.delay, self.loss))
 
 
-def shown(rate: float | None, delay: float | None, loss: float | None) -> list[str]:
+def format_conditions(rate: float | None, delay: float | None, loss: float | None) -> list[str]:
     """What there is of rate, delay and loss, for readers."""
     found = [] if rate is None else [f"rate {format_rate(rate)}"]
     found += [] if delay is None else [f"delay {format_seconds(delay) if delay else '0 s'}"]

@@ -174,10 +174,10 @@ def up(
         from testbed.ui.live.server import listening_socket
 
         with listening_socket(port) as listening:
-            facts = _up(name, settings, lab, form)
+            facts = _build_lab(name, settings, lab, form)
             _show(facts, listening, form)
     else:
-        facts = _up(name, settings, lab, form)
+        facts = _build_lab(name, settings, lab, form)
         if form is Format.json:
             print_json(asdict(facts))
 
@@ -205,7 +205,7 @@ def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
         threading.Event().wait()
 
 
-def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
+def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
     """Build a lab that outlives this program, and say so; returns what it is."""
     started = time.monotonic()
     from testbed.engines.machine.probe import prefetch_capabilities
@@ -223,7 +223,7 @@ def _up(name: str, settings: list[str] | None, lab: str | None, form: Format) ->
         chosen = lab or plan.scenario.name
         registry.check_name(chosen)
         looking.join()
-        with registry.reserved(chosen):
+        with registry.reserve_name(chosen):
             missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
             running = build(plan, progress, True)
             try:
@@ -260,7 +260,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
     strays = [stray for stray in registry.list_orphans() if lab in (None, stray.scenario)]
     chosen = [registry.find(lab)] if lab and not claims and not strays else registry.running()
-    damaged = registry.damaged()
+    damaged = registry.list_damaged()
     rows = []
     for entry in chosen:
         if lab not in (None, entry.name):

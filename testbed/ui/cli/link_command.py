@@ -40,7 +40,7 @@ def link(
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
     from testbed.experiments.run.capture import tap_of
-    from testbed.experiments.run.links import LOST, planned_rate, read_words, told, wanted
+    from testbed.experiments.run.links import LOST, describe_link, list_disturbances, planned_rate, read_words
 
     name, where = (None, first) if second is None else (first, second)
     if down and up:
@@ -55,7 +55,7 @@ def link(
             raise InputError.one(
                 "WHERE", f"{where} is a host; of its link nothing can be changed, name one between switches"
             )
-        for one in wanted(lab, number, words, down=down, up=up, reset=reset, place="--"):
+        for one in list_disturbances(lab, number, words, down=down, up=up, reset=reset, place="--"):
             lab.disturb(one)
         state = lab.link_states().get(number, LinkState())
         controller = lab.facts.controller
@@ -65,6 +65,6 @@ def link(
     if form is Format.json:
         print_json({"lab": entry.name, "link": shown, "planned_rate": planned_rate(plan, number), **asdict(state)})
     else:
-        results.print(f"{shown}: {told(plan, number, state)}", markup=False, soft_wrap=True)
+        results.print(f"{shown}: {describe_link(plan, number, state)}", markup=False, soft_wrap=True)
     if down and controller != "segment_manager":
         messages.print(LOST, style="yellow", markup=False, soft_wrap=True)

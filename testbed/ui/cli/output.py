@@ -57,11 +57,11 @@ def say(text: str | Sequence[str], style: str | None = None, *, to: Console = re
 
     lines = [escape_line(line) for line in ([text] if isinstance(text, str) else text)]  # before they are measured
     if to.is_terminal and not whole:
-        lines = [_wrapped(line, to.width) for line in lines]
+        lines = [_wrap_line(line, to.width) for line in lines]
     to.print(Text("\n".join(lines)), style=style, soft_wrap=True)
 
 
-def _wrapped(line: str, width: int) -> str:
+def _wrap_line(line: str, width: int) -> str:
     """A line as lines that fit; those after the first are two columns further in. A long word stays whole."""
     indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
     return "\n".join(
@@ -232,8 +232,8 @@ class Steps:
         every = _verbose[0]
         if self._living is not None:
             self._living.refresh()
-        if (self._living is None or every) and _doing(text, every) != self._last:
-            self._last = _doing(text, every)
+        if (self._living is None or every) and _strip_detail(text, every) != self._last:
+            self._last = _strip_detail(text, every)
             line = f"[{time.monotonic() - self._started:6.1f} s] {self._last}"
             messages.print(line, markup=False, soft_wrap=True)
 
@@ -244,7 +244,7 @@ class Steps:
         return "" if left is None or left < 1 else format_eta(left)
 
 
-def _doing(text: str, every: bool) -> str:
+def _strip_detail(text: str, every: bool) -> str:
     return text if every else text.partition(": ")[0]
 
 
@@ -283,7 +283,7 @@ _moving: list[Live | Status] = []
 
 
 @contextmanager
-def _shown(moving: Live | Status) -> Iterator[None]:
+def _show_live(moving: Live | Status) -> Iterator[None]:
     with moving:
         _moving.append(moving)
         try:
@@ -293,7 +293,7 @@ def _shown(moving: Live | Status) -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def pause_display() -> Iterator[None]:
     """Let nothing move on the terminal while the block asks something there."""
     for moving in _moving:
         moving.stop()
@@ -312,7 +312,7 @@ def steps() -> Iterator[Steps]:
     if living is None:
         yield shown
         return
-    with _shown(living.live):
+    with _show_live(living.live):
         yield shown
 
 
@@ -322,7 +322,7 @@ def working(text: str) -> Iterator[None]:
     if messages.is_terminal:
         from rich.text import Text
 
-        with _shown(messages.status(Text(escape_line(text)))):
+        with _show_live(messages.status(Text(escape_line(text)))):
             yield
     else:
         yield

@@ -50,9 +50,9 @@ def paper(
     from testbed.base.files import make_folder
     from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
     from testbed.experiments.paper.run import Store, run_items
-    from testbed.experiments.paper.table import chosen, load_tables
+    from testbed.experiments.paper.table import choose_items, load_tables
 
-    items = chosen(load_tables(), only or ())
+    items = choose_items(load_tables(), only or ())
     with ExitStack() as ends, steps() as progress:
         try:
             workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))
@@ -62,7 +62,7 @@ def paper(
         except BaseException:  # also Ctrl-C
             messages.print("what is done is kept; the same command goes on", soft_wrap=True)
             raise
-        score = Score(items, found, _made())
+        score = Score(items, found, _describe_origin())
         progress("drawing")
         make_folder(folder)
         write_file(folder / "index.html", as_page(score).encode())
@@ -77,7 +77,7 @@ def paper(
     raise typer.Exit(EXIT_FAIL if score.unexplained else EXIT_PASS)
 
 
-def _made() -> str:
+def _describe_origin() -> str:
 
     date = time.strftime("%-d %B %Y", time.gmtime())
     return f"Made on {date} with testbed {__version__} on {platform.machine()} with {os.cpu_count()} processors"

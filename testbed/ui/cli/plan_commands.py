@@ -140,7 +140,7 @@ def schema(
     from testbed.scenario.schema import schema_text
 
     if command is not None:
-        sys.stdout.write(_published(command))
+        sys.stdout.write(_read_schema(command))
         return
     if not check:
         load_plugins(plugin)
@@ -160,7 +160,7 @@ def schema(
         raise typer.Exit(EXIT_FAIL)
 
 
-def _published(command: str) -> str:
+def _read_schema(command: str) -> str:
     """The schema of what a command prints as JSON.
 
     Raises:

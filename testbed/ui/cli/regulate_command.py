@@ -138,12 +138,16 @@ def regulate(
                 from testbed.experiments.regulate.loop import regulate_by_load
 
                 outcome, looped = regulate_by_load(plan, folder, chosen, rounds, Rule(**given), progress, engine)
-                rows, facts, said = _compared("by load", looped.compared), looped.as_object(), _loop_lines(looped)
+                rows, facts, said = (
+                    _tabulate_comparison("by load", looped.compared),
+                    looped.as_object(),
+                    _loop_lines(looped),
+                )
             elif every is None:
                 from testbed.experiments.regulate.run import regulate as run_regulation
 
                 found = run_regulation(plan, folder, chosen, rounds, progress, slower=slower, engine=engine)
-                outcome, rows = found.outcome, _regulated(found)
+                outcome, rows = found.outcome, _tabulate_regulation(found)
                 facts = regulated_object(found)
             else:
                 from testbed.experiments.regulate.changing import table7, watch_changes
@@ -194,7 +198,7 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
     from testbed.experiments.regulate.power import models_for
-    from testbed.experiments.regulate.standing import restore_links, switch_off, told
+    from testbed.experiments.regulate.standing import describe_result, restore_links, switch_off
 
     entry = registry.find(name)
     lab = connect(entry.namespaces)
@@ -212,7 +216,7 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
     if form is Format.json:
         print_json({"lab": entry.name, **dataclasses.asdict(regulated)})
     else:
-        say(told(regulated))
+        say(describe_result(regulated))
 
 
 def regulated_object(found: Regulated) -> dict[str, object]:
@@ -231,7 +235,7 @@ def regulated_object(found: Regulated) -> dict[str, object]:
     }
 
 
-def _regulated(found: Regulated) -> RichTable:
+def _tabulate_regulation(found: Regulated) -> RichTable:
     then = f"{len(found.choice.off)} links off"
     if found.choice.slower:
         then += f", {len(found.choice.slower)} slower"
@@ -240,10 +244,10 @@ def _regulated(found: Regulated) -> RichTable:
         f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
         f"{100 * (after / before - 1):+.1f} %", "",
     )  # fmt: skip
-    return _compared(then, found.compared, watts)
+    return _tabulate_comparison(then, found.compared, watts)
 
 
-def _compared(then: str, compared: Sequence[BeforeAfter], *rows: Sequence[str]) -> RichTable:
+def _tabulate_comparison(then: str, compared: Sequence[BeforeAfter], *rows: Sequence[str]) -> RichTable:
     """Some rows, and one for each figure of a load: its medians with all links on and `then`."""
     from rich.table import Table
 

@@ -66,13 +66,13 @@ class Asked:
 
     def recorded(self, topology: Topology) -> Recorded:
         """What is sent."""
-        from testbed.engines.simulate.recorded import everyone, read_matrix, read_run
+        from testbed.engines.simulate.recorded import make_all_to_all, read_matrix, read_run
 
         if self.matrix is not None:
             return read_matrix(self.matrix, topology)
         if self.trace is not None:
             return read_run(self.trace, self.load, topology)
-        return everyone(topology, self.message or 1 << 16)
+        return make_all_to_all(topology, self.message or 1 << 16)
 
 
 def run_replay(

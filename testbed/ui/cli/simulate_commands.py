@@ -195,7 +195,7 @@ def simulate(
     given = {"warm_up": warm_up, "buffer": buffer, **(of_packets if level is Level.packet else of_flits)}
     problems = _other_level(level, {**of_flits, **replayed} if level is Level.packet else of_packets)
     if level is Level.flit:
-        typed = _given(context)
+        typed = _list_given_options(context)
         sent = Asked(pattern if "pattern" in typed else None, matrix, trace, load, message)
         problems += sent.problems(typed)
         if sent.wanted:
@@ -209,7 +209,7 @@ def simulate(
     typed_loads = loads or (_PACKET_LOADS if level is Level.packet else _LOADS)
     if cluster is not None and jobs is not None:
         problems.append(Problem("--jobs", "is for threads of this program; with --cluster say local:N"))
-    wanted = _checked(typed_loads, asked, 1 if seeds is None else seeds, jobs, problems)
+    wanted = _check_options(typed_loads, asked, 1 if seeds is None else seeds, jobs, problems)
     with ExitStack() as ends, steps() as progress:
         progress("planning and proving")
         plan = plan_scenario(name, settings)
@@ -236,7 +236,7 @@ def simulate(
     raise typer.Exit(_exit_code(outcome))
 
 
-def _given(context: typer.Context) -> list[str]:
+def _list_given_options(context: typer.Context) -> list[str]:
     """Parameters given on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
@@ -270,7 +270,7 @@ def _settings(
     return Settings(pattern=pattern, **{**defaults, **asked})  # type: ignore[arg-type]  # likewise
 
 
-def _checked(
+def _check_options(
     loads: str, asked: Settings | PacketSettings, seeds: int, jobs: int | None, problems: list[Problem]
 ) -> tuple[float, ...]:
     """The loads, or everything that is wrong with the options."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from testbed.base.others_text import escape_line
 from testbed.base.trust import Program, deciding, is_remembered, remember, user_name
-from testbed.ui.cli.output import messages, say, undisturbed
+from testbed.ui.cli.output import messages, pause_display, say
 
 # Whether --trust is given, and what it or an answer has let run in this command.
 _given = [False]
@@ -34,7 +34,7 @@ def asking() -> Iterator[None]:
 def _decide(file: Program) -> bool:
     if file.digest in _trusted or is_remembered(file):
         return True
-    if not (_given[0] or _asked(file)):
+    if not (_given[0] or _ask_trust(file)):
         return False
     _trusted.add(file.digest)
     unkept = remember(file)
@@ -45,14 +45,14 @@ def _decide(file: Program) -> bool:
     return True
 
 
-def _asked(file: Program) -> bool:
+def _ask_trust(file: Program) -> bool:
     """Ask, where somebody can answer; a thread beside the command serves others, as the live page does."""
     if threading.current_thread() is not threading.main_thread():
         return False
     if not (messages.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
         return False
     caller = user_name(os.geteuid())
-    with undisturbed():
+    with pause_display():
         say(f"The scenario names {file.role} as {caller}:", to=messages)
         say(f"  {escape_line(file.path)}, of {file.owner}, {file.size}, SHA-256 {file.digest}", to=messages)
         messages.print("Run it, now and whenever it is the same? [y/N] ", end="", markup=False)

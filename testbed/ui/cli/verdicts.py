@@ -178,10 +178,10 @@ def github_lines(verdicts: Sequence[CommandVerdict]) -> Iterator[str]:
 
 def _command(level: str, file: str, title: str, text: str) -> str:
     """`::error file=…,title=…::text`, escaped as the runner's own toolkit does."""
-    said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in (("file", file), ("title", title)))
-    return f"::{level} {said}::{_escaped(text)}"
+    said = ",".join(f"{key}={_escape_value(value, ':,')}" for key, value in (("file", file), ("title", title)))
+    return f"::{level} {said}::{_escape_value(text)}"
 
 
-def _escaped(text: str, more: str = "") -> str:
+def _escape_value(text: str, more: str = "") -> str:
     """Percent signs, ends of lines and the signs of `more` as `%25`."""
     return "".join(f"%{ord(sign):02X}" if sign in "%\n" + more else sign for sign in escape_controls(text))

@@ -12,7 +12,7 @@ from testbed.base.errors import InputError, TestbedError
 from testbed.base.messages import LinkState, Tap
 from testbed.engines.lab.control.client import connect
 from testbed.experiments.run.capture import CaptureFile, Recorded, record
-from testbed.experiments.run.links import LOST, read_words, told, wanted
+from testbed.experiments.run.links import LOST, describe_link, list_disturbances, read_words
 from testbed.experiments.run.switches import set_switch
 from testbed.ui.live.jobs import Jobs
 from testbed.ui.live.line import Line
@@ -115,13 +115,13 @@ class Actions:
         name = source.plan.wiring.channel_name(2 * link).replace("→", "-")
         options = [f"--{kind}"] if kind != "change" else [one for word in texts for one in (f"--{word}", texts[word])]
         down, up, reset = kind == "down", kind == "up", kind == "reset"
-        changes = source.ask(lambda lab: wanted(lab, link, words, down=down, up=up, reset=reset, place=""))
+        changes = source.ask(lambda lab: list_disturbances(lab, link, words, down=down, up=up, reset=reset, place=""))
         for change in changes:
             source.ask(lambda lab, change=change: lab.disturb(change))  # type: ignore[misc]
         state, controller = source.ask(lambda lab: (lab.link_states().get(link, LinkState()), lab.facts.controller))
         source.refresh_lab()
         lost = f"; {LOST}" if down and controller != "segment_manager" else ""
-        return Line(source.command("link", name, *options), f"{name}: {told(source.plan, link, state)}{lost}")
+        return Line(source.command("link", name, *options), f"{name}: {describe_link(source.plan, link, state)}{lost}")
 
     def _capture(self, tap: Tap, where: str) -> Line:
         with self._lock:

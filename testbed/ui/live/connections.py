@@ -31,7 +31,7 @@ class Connections:
     def __init__(self) -> None:
         self.unproved: dict[_Client, asyncio.Transport] = {}
 
-    def opened(self, client: _Client, transport: asyncio.Transport) -> None:
+    def add_connection(self, client: _Client, transport: asyncio.Transport) -> None:
         """Take in a connection; closes the oldest unproved one where there are too many."""
         self.unproved[client] = transport
         while len(self.unproved) > MAX_UNPROVED:
@@ -56,7 +56,7 @@ class Connections:
             def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
                 super().connection_made(transport)
                 if self.client is not None:
-                    connections.opened(self.client, transport)
+                    connections.add_connection(self.client, transport)
                     self._limit: Any = self.loop.call_later(HEADER_LIMIT, connections.close, self.client)
 
             def connection_lost(self, exc: Exception | None) -> None:

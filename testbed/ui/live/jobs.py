@@ -63,7 +63,7 @@ class Jobs:
         Raises:
             TestbedError: they are no loads, do not go with this lab, or one runs.
         """
-        words = _split(text)
+        words = _split_words(text)
         loads = read_loads(words, [self._source.name])
         command = self._source.command("load", *words)
 
@@ -112,7 +112,7 @@ class Jobs:
                 found = standing.restore_links(lab, plan, model, progress)
             else:
                 found = standing.switch_off(lab, plan, model, WATCHED, progress, goes_on=lambda: not job.stopped)
-            return standing.told(found), False
+            return standing.describe_result(found), False
 
         return work
 
@@ -180,7 +180,7 @@ class Jobs:
             del self._jobs[what]
 
 
-def _split(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Words as a shell takes them.
 
     Raises:

@@ -141,7 +141,7 @@ class Page:
 
     def _answer(self, question: Callable[[Mapping[str, str]], object]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            return await _told(lambda: question(request.query_params))
+            return await _make_response(lambda: question(request.query_params))
 
         return answer
 
@@ -188,7 +188,7 @@ class Page:
         if not isinstance(asked, dict):
             return JSONResponse({"problem": "should be a JSON object"}, 400)
         actions = self.actions
-        return await _told(lambda: asdict(self._tell_later(actions.do(asked))))
+        return await _make_response(lambda: asdict(self._tell_later(actions.do(asked))))
 
     def _tell_later(self, line: Line) -> Line:
         """Put a line into everybody's log, from any thread."""
@@ -197,7 +197,7 @@ class Page:
         return line
 
 
-async def _told(answer: Callable[[], object]) -> Response:
+async def _make_response(answer: Callable[[], object]) -> Response:
     """An answer, or the sentence of why there is none."""
     try:
         return JSONResponse(await run_in_threadpool(answer))
@@ -257,7 +257,7 @@ def serving(page: Page, listening: socket.socket) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run([listening]), name="live page", daemon=True)
     thread.start()
     try:
-        if not _begun(server, thread):
+        if not _wait_until_started(server, thread):
             raise LabError("the server of the live page did not begin")
         yield f"http://127.0.0.1:{port}/{token}/"
     finally:
@@ -271,7 +271,7 @@ def serving(page: Page, listening: socket.socket) -> Iterator[str]:
         listening.close()
 
 
-def _begun(server: uvicorn.Server, thread: threading.Thread) -> bool:
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> bool:
     waiting = threading.Event()
     for _ in range(int(_READY / 0.01)):
         if server.started or not thread.is_alive():

@@ -124,20 +124,20 @@ class LabHost:
         """
         from testbed.engines.lab.control.inside import run_inside
 
-        return run_inside(*self._place(), self._addressed(command), timeout, self.lab.core.facts.host_access)
+        return run_inside(*self._place(), self._substitute_addresses(command), timeout, self.lab.core.facts.host_access)
 
     def start(self, command: Sequence[str]) -> Started:
         """Start a command that goes on, such as a server; it is ended by its stop(), or with the lab."""
         from testbed.engines.lab.control.inside import start_inside
 
-        return start_inside(*self._place(), self._addressed(command), self.lab.core.facts.host_access)
+        return start_inside(*self._place(), self._substitute_addresses(command), self.lab.core.facts.host_access)
 
     def _place(self) -> tuple[int, int, str | None]:
         core = self.lab.core
         core.show(Path.cwd(), [self.name])
         return core.namespaces.init, core.facts.holders[self.name], core.facts.groups.get(self.name)
 
-    def _addressed(self, command: Sequence[str]) -> list[str]:
+    def _substitute_addresses(self, command: Sequence[str]) -> list[str]:
         if isinstance(command, str):
             raise InputError.one("command", f'should be a list of words such as ["ping", "h2"], not "{command}"')
         addresses = {name: host_ip(number) for number, name in enumerate(self.lab.plan.hosts)}

@@ -13,7 +13,7 @@ from testbed.base import shipped
 from testbed.base.errors import InputError, Problem, did_you_mean, reading
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.scenario.models import fill, not_one_of, shown
+from testbed.scenario.models import fill, format_value, not_one_of
 from testbed.scenario.read import read_blocks
 from testbed.ui.teaching.demands import DEMANDS
 
@@ -123,7 +123,7 @@ def read(folder: Path) -> Exercise:
     head = fill(_Head, {key: value for key, value in raw.items() if key != "tasks"}, "exercise", problems, ["tasks"])
     tasks = raw.get("tasks")
     if not isinstance(tasks, list) or not tasks:
-        problems.append(Problem("tasks", f"should be a list of tasks, not {shown(tasks)}"))
+        problems.append(Problem("tasks", f"should be a list of tasks, not {format_value(tasks)}"))
         tasks = []
     found = [_task(task, f"tasks.{number}", problems) for number, task in enumerate(tasks)]
     if problems or head is None:
@@ -138,12 +138,12 @@ def _text(file: Path) -> str:
 
 def _task(raw: object, place: str, problems: list[Problem]) -> Task:
     if not isinstance(raw, dict):
-        problems.append(Problem(place, f"should be a block of keys, not {shown(raw)}"))
+        problems.append(Problem(place, f"should be a block of keys, not {format_value(raw)}"))
         return Task("", "", (), ())
     head = fill(_TaskHead, {k: v for k, v in raw.items() if k != "demands"}, place, problems, ["demands"])
     listed = raw.get("demands")
     if not isinstance(listed, list) or not listed:
-        problems.append(Problem(f"{place}.demands", f"should be a list of demands, not {shown(listed)}"))
+        problems.append(Problem(f"{place}.demands", f"should be a list of demands, not {format_value(listed)}"))
         listed = []
     demands = [_demand(one, f"{place}.demands.{number}", problems) for number, one in enumerate(listed)]
     if head is None:
@@ -153,13 +153,13 @@ def _task(raw: object, place: str, problems: list[Problem]) -> Task:
 
 def _demand(raw: object, place: str, problems: list[Problem]) -> Demand | None:
     if not isinstance(raw, dict):
-        problems.append(Problem(place, f"should be a block of keys, not {shown(raw)}"))
+        problems.append(Problem(place, f"should be a block of keys, not {format_value(raw)}"))
         return None
     kind = raw.get("kind")
     if kind not in [*DEMANDS]:
         problems.append(Problem(f"{place}.kind", not_one_of(kind, [*DEMANDS])))
         return None
-    head = fill(_DemandHead, _only(raw, ("says", "points")), place, problems)
+    head = fill(_DemandHead, _pick_keys(raw, ("says", "points")), place, problems)
     rest = {key: value for key, value in raw.items() if key not in _DEMAND_KEYS}
     parameters = fill(DEMANDS[kind].parameters, rest, place, problems, _DEMAND_KEYS)
     if head is None or parameters is None:
@@ -167,7 +167,7 @@ def _demand(raw: object, place: str, problems: list[Problem]) -> Demand | None:
     return Demand(kind, parameters, head.points, head.says)
 
 
-def _only(raw: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
+def _pick_keys(raw: Mapping[str, object], keys: tuple[str, ...]) -> dict[str, object]:
     # JSON and YAML write 2 points as a whole number.
     return {
         key: float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -27,7 +27,7 @@ class Flooding:
 
 def flood(switches: Switches, host: int) -> Flooding:
     """Let a host send one broadcast, and follow every copy until it ends or comes by again."""
-    start = _entered(switches.of_host(host), 0, switches)
+    start = _receive_frame(switches.of_host(host), 0, switches)
     if start is None:
         port = switches.of_host(host)
         why = "is shut down" if not port.up else f"has PVID {port.pvid} and is no member of that VLAN"
@@ -53,7 +53,7 @@ def flood(switches: Switches, host: int) -> Flooding:
                     copies.setdefault(port.host, []).append(tuple(taken for _, taken in trail[1:]))
                 continue
             far = switches.far(port.channel)
-            following = _entered(far, vlan if vlan in port.tagged else 0, switches)
+            following = _receive_frame(far, vlan if vlan in port.tagged else 0, switches)
             if following is None:
                 refused[_why(port, far, vlan)] = None
                 continue
@@ -70,7 +70,7 @@ def flood(switches: Switches, host: int) -> Flooding:
 
 def on_links(switches: Switches, host: int, hops: int) -> int:
     """Copies of one broadcast on links between switches in its hop of that number; the first hop is 1."""
-    start = _entered(switches.of_host(host), 0, switches)
+    start = _receive_frame(switches.of_host(host), 0, switches)
     now: dict[Copy, int] = {} if start is None else {start: 1}
     count = 0
     for _ in range(hops):
@@ -81,14 +81,14 @@ def on_links(switches: Switches, host: int, hops: int) -> int:
                 if port.channel < 0:
                     continue
                 count += many
-                entered = _entered(switches.far(port.channel), copy[2] if copy[2] in port.tagged else 0, switches)
+                entered = _receive_frame(switches.far(port.channel), copy[2] if copy[2] in port.tagged else 0, switches)
                 if entered is not None:
                     following[entered] = following.get(entered, 0) + many
         now = following
     return count
 
 
-def _entered(port: Port, tag: int, switches: Switches) -> Copy | None:
+def _receive_frame(port: Port, tag: int, switches: Switches) -> Copy | None:
     """The copy that a frame becomes which comes in by a port with a tag, 0 for none; None where it is dropped."""
     vlan = tag or port.pvid
     if not port.up or vlan not in port.members:

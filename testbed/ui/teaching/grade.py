@@ -107,13 +107,13 @@ def check(exercise: Exercise, folder: Path, student: str = "") -> Result:
     work.require(exercise.name, folder)
     handed_in = Work(folder, exercise.folder / course.START)
     tasks = [
-        TaskResult(task, tuple(Judged(demand, _wrong(handed_in, demand)) for demand in task.demands))
+        TaskResult(task, tuple(Judged(demand, _find_fault(handed_in, demand)) for demand in task.demands))
         for task in exercise.tasks
     ]
     return Result(student, exercise, tuple(tasks))
 
 
-def _wrong(handed_in: Work, demand: Demand) -> str:
+def _find_fault(handed_in: Work, demand: Demand) -> str:
     said = _as_judged(handed_in, demand)
     return escape_line(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
 
@@ -155,7 +155,7 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     """
     best: dict[tuple[str, str], Result] = {}
     without: list[str] = []
-    notes = [f"{file}: is a file; unpack it into a folder of the student's" for file in _packed(folder)]
+    notes = [f"{file}: is a file; unpack it into a folder of the student's" for file in _list_archives(folder)]
     for student in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
         begun, who = False, escape_line(student.name)
         for mine in sorted(path for path in student.iterdir() if path.is_dir()):
@@ -182,7 +182,7 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
     return Graded(tuple(best[key] for key in sorted(best)), tuple(without), tuple(map(escape_line, notes)))
 
 
-def _packed(folder: Path) -> list[Path]:
+def _list_archives(folder: Path) -> list[Path]:
     return sorted(
         one for one in folder.glob("*") if one.suffix.lower() in (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
     )

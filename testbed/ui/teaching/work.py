@@ -13,7 +13,7 @@ from testbed.base.model import Topology
 from testbed.planning import Plan, make_plan
 from testbed.planning.fabric import build_fabric
 from testbed.scenario import Scenario, scenario_of_blocks
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 from testbed.scenario.read import read_blocks
 from testbed.ui.teaching import switches as by_hand
 from testbed.ui.teaching.switches import Switches
@@ -115,7 +115,7 @@ class Work:
         except ValueError as error:
             raise InputError.one(name, f"is not the JSON that the command prints: {error}") from error
         if not isinstance(found, dict):
-            raise InputError.one(name, f"should be the JSON object that the command prints, not {shown(found)}")
+            raise InputError.one(name, f"should be the JSON object that the command prints, not {format_value(found)}")
         return found
 
     def _scenario(self, folder: Path, name: str) -> Scenario:

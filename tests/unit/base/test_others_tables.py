@@ -15,7 +15,7 @@ from testbed.base.errors import Problem
 from testbed.base.others_text import csv_text
 from testbed.devices import Options, compare_files, export_plan
 from testbed.devices.audit.cabling import _table
-from testbed.engines.simulate.recorded import _csv_matrix, everyone
+from testbed.engines.simulate.recorded import _csv_matrix, make_all_to_all
 from testbed.engines.simulate.replays import replay_plan
 from testbed.engines.simulate.settings import Settings
 from testbed.experiments.analyse.figures import analyse
@@ -71,7 +71,7 @@ def test_what_was_exported_is_checked_under_its_names():
 
 def test_replays_hold_no_formulas_and_a_matrix_of_such_names_is_read(tmp_path):
     plan = hostile_plan()
-    found = replay_plan(plan, Settings(), everyone(plan.topology, 1500), tmp_path, lambda text: None)
+    found = replay_plan(plan, Settings(), make_all_to_all(plan.topology, 1500), tmp_path, lambda text: None)
     require_texts((found.folder / "pairs.csv").read_text())
     one, other = (plan.topology.host_name(host) for host in (0, 1))
     table = csv_text(("source", "destination", "bytes"), [(one, other, 7)])

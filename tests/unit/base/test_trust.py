@@ -19,7 +19,7 @@ from testbed.experiments.sweep import prepare
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.stored import read_stored
 from testbed.scenario import plugins
-from testbed.scenario.pickled import pickled
+from testbed.scenario.pickled import pickle_value
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
 from testbed.ui.testing import check_routing
@@ -295,7 +295,7 @@ def test_other_processes_get_what_was_trusted_here_and_ask_nobody(tmp_path):
     file = theirs(tmp_path)
     trust.remember(trust.read_plugin(tmp_path / "theirs.py"))
     (job, _) = prepare(tmp_path / "sweep.yaml").jobs
-    carried = pickled(job.scenario, job.scenario)
+    carried = pickle_value(job.scenario, job.scenario)
     assert [one.path for one in carried.plugins] == [str(tmp_path / "theirs.py")]
     plugins.forget(str(tmp_path / "theirs.py"))
     for gone in (file, tmp_path / "theirs.py", trust.store()):

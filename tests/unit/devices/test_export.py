@@ -10,7 +10,7 @@ import pytest
 from testbed.base.errors import InputError, VerificationError
 from testbed.devices import Options, compare_files, export_plan
 from testbed.devices.export import DIALECTS
-from testbed.devices.port_names import listed, port_names
+from testbed.devices.port_names import format_ranges, port_names
 from testbed.devices.reserved import RESERVED
 from testbed.devices.settings import settings_of
 from testbed.planning import Plan, make_plan
@@ -180,7 +180,9 @@ def test_members_are_those_of_the_paths_where_switches_flood_to_all_of_them():
     exported = export_plan(made, Options("powerconnect-5300"))
     middle = next(switch for switch in settings_of(made, "members") if switch.name == "s5")
     for port in middle.ports:
-        assert f"switchport general allowed vlan add {listed(port.untagged)} untagged" in exported.files["s5.txt"]
+        assert (
+            f"switchport general allowed vlan add {format_ranges(port.untagged)} untagged" in exported.files["s5.txt"]
+        )
     assert settings_of(made, "members") != settings_of(made)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from testbed.base.errors import LabError
 from testbed.base.messages import ControllerStatus, Deviation, RefusedSwitch, ShortCuts, SwitchState
 from testbed.base.model import Rule
-from testbed.engines.lab.control.controller import late
+from testbed.engines.lab.control.controller import describe_late_switches
 from testbed.engines.ovs.checks import deviations
 from testbed.engines.ovs.walk import state_problems
 from testbed.fabric.openflow.text import format_rule
@@ -76,7 +76,10 @@ def test_rules_that_are_not_the_plans_void_a_run():
 
 def test_a_controller_that_does_not_come_to_rest_is_told():
     told = ControllerStatus({"s1": SwitchState("in step")}, in_step=1, phase="new tables", problem="none is proved")
-    assert late("x", told, 60) == 'the controller x is in the phase "new tables" after 60 s. none is proved'
+    assert (
+        describe_late_switches("x", told, 60)
+        == 'the controller x is in the phase "new tables" after 60 s. none is proved'
+    )
 
 
 def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
@@ -95,12 +98,12 @@ def test_switches_that_are_late_are_named_with_their_reason():
         {"s1": SwitchState("in step"), "s2": SwitchState("not seen"), "s3": refused},
         refused=(RefusedSwitch("a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"),),
     )
-    assert late("switch_tagged", states, 2.5) == (
+    assert describe_late_switches("switch_tagged", states, 2.5) == (
         "2 of 3 switches are not in step with the controller switch_tagged after 2.5 s: s2 (not seen), s3 (not in "
         "step: s3 refused: OpenFlow error 5, code 1). Refused: a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"
     )
     many = status(**{f"s{number}": "not seen" for number in range(1, 7)})
-    assert late("x", many, 1).endswith("s4 (not seen) and 2 more")
+    assert describe_late_switches("x", many, 1).endswith("s4 (not seen) and 2 more")
 
 
 def between(first: Plan, then: Plan, moved: int) -> list[Rule]:

@@ -43,7 +43,7 @@ from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
 from testbed.engines.machines.fabric import FabricMachine, Machines, find_machines
 from testbed.engines.machines.parts import divide, needed_rates
 from testbed.engines.machines.questions import for_parts
-from testbed.engines.machines.records import joined
+from testbed.engines.machines.records import merge_records
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
 from testbed.fabric.topologies.cut import cut
@@ -239,7 +239,7 @@ def test_records_of_machines_go_together_by_the_first_ones_clock(divided):
     known = [Clock(0.0, 0.0), Clock(5000.0, 0.001)]
     contents = [_record(part, clock.ahead, its) for part, clock, its in zip(parts, known, times, strict=True)]
     for busiest in (0, 1):
-        with np.load(io.BytesIO(joined(contents, parts, known, busiest))) as found:
+        with np.load(io.BytesIO(merge_records(contents, parts, known, busiest))) as found:
             assert found["time"].tolist() == times[busiest]
             assert found["rates"].tolist() == list(range(80))
             assert sorted(found["departures"][:, 0].tolist()) == sorted(
@@ -259,7 +259,7 @@ def test_records_of_machines_go_together_by_the_first_ones_clock(divided):
                 int(500 * (times[busiest][-1] if host in mine else there[-1])) for host in range(16)
             ]
     contents[1] = _record(parts[1], 5000.0, times[1], pairs=False)
-    assert "pairs" not in np.load(io.BytesIO(joined(contents, parts, known, 0)))
+    assert "pairs" not in np.load(io.BytesIO(merge_records(contents, parts, known, 0)))
 
 
 def test_links_that_are_cut_are_up_where_both_ends_are(divided):

@@ -9,11 +9,11 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.model import Octets
-from testbed.dataplane.both_tables import both, pvids_of
+from testbed.dataplane.both_tables import merge_tables, pvids_of
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import FREE
 from testbed.dataplane.switch_tables import switch_tables
-from testbed.engines.realtime.move import Mover, emptied, spare
+from testbed.engines.realtime.move import Mover, spare_links, wait_for_empty_links
 from testbed.engines.realtime.walk import spared_problems, walked_problems, way
 from testbed.engines.simulate.live import live_model
 from testbed.experiments.regulate.choice import plan_without
@@ -37,7 +37,7 @@ def test_with_the_vlans_of_two_plans_the_pvids_say_which_one_is_taken() -> None:
     old = _plan()
     new = _fewer(old)
     before, after = (switch_tables(plan.topology, plan.vlans, None) for plan in (old, new))
-    tables = both(before, after)
+    tables = merge_tables(before, after)
     assert set(tables.vlan_id.tolist()) == {*before.vlan_id.tolist(), *after.vlan_id.tolist()}
     assert walked_problems(old, tables) == []
     assert walked_problems(new, tables) != []
@@ -120,12 +120,12 @@ def test_a_hash_passes_over_a_link_that_is_spared_as_over_one_that_has_died() ->
         live.down[[2 * link, 2 * link + 1]] = True
         dead = chosen()
         live.down[:] = False
-        spare(model, [link], spared=True)
+        spare_links(model, [link], spared=True)
         assert chosen() == dead
         assert set(dead) == {0, 2, 4} - {2 * link}
         # Frames that another link carried before keep it.
         assert all(now == before for now, before in zip(dead, whole, strict=True) if before != 2 * link)
-        spare(model, [link], spared=False)
+        spare_links(model, [link], spared=False)
     assert chosen() == whole
 
 
@@ -136,24 +136,24 @@ def _five_times() -> Callable[[], bool]:
 
 def test_a_link_that_goes_off_is_waited_for_until_its_queues_are_empty() -> None:
     model = live_model(_plan(_BUNDLES))
-    spare(model, [1], spared=True)
-    assert emptied(model, lambda: True)
+    spare_links(model, [1], spared=True)
+    assert wait_for_empty_links(model, lambda: True)
     for busy in (model.live.waiting, model.state.busy):
         busy[3] = 1
-        assert not emptied(model, _five_times())
+        assert not wait_for_empty_links(model, _five_times())
         busy[3] = 0
     # The last frame has left the link, and the switch that it goes to has not seen it yet.
     model.state.counts[FREE] -= 1
-    assert not emptied(model, _five_times())
-    spare(model, [1], spared=False)
-    assert emptied(model, lambda: False)
+    assert not wait_for_empty_links(model, _five_times())
+    spare_links(model, [1], spared=False)
+    assert wait_for_empty_links(model, lambda: False)
 
 
 def test_the_walk_tells_links_that_a_hash_treats_otherwise_than_they_are() -> None:
     plan = _plan(_BUNDLES)
     model = live_model(plan)
     assert plan.bundles is not None
-    spare(model, [1], spared=True)
+    spare_links(model, [1], spared=True)
     assert spared_problems(plan.bundles, model.live.spared, [1]) == []
     assert spared_problems(plan.bundles, model.live.spared, []) == [
         "s1→s2#1 is on and is chosen no more by the hash of its bundle",

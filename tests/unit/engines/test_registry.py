@@ -67,12 +67,12 @@ def test_a_name_whose_program_was_killed_is_free(folder):
     program.communicate()
     assert registry.being_built() == []
     assert [*folder.glob("*.json")] == []
-    with registry.reserved("twin"):
+    with registry.reserve_name("twin"):
         assert [claim.owner for claim in registry.being_built()] == [os.getpid()]
 
 
 def test_a_lab_that_could_not_be_built_gives_its_name_back():
-    with pytest.raises(ValueError, match="no room"), registry.reserved("twin"):
+    with pytest.raises(ValueError, match="no room"), registry.reserve_name("twin"):
         raise ValueError("no room")
     assert registry.being_built() == []
 
@@ -105,7 +105,7 @@ def test_of_labs_in_use_the_oldest_keeps_the_bare_name(monkeypatch, tmp_path):
 def test_nobody_else_writes_records(folder):
     before = os.umask(0)
     try:
-        with registry.reserved("twin"):
+        with registry.reserve_name("twin"):
             modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
     finally:
         os.umask(before)
@@ -114,7 +114,7 @@ def test_nobody_else_writes_records(folder):
 
 def test_a_record_of_another_program_is_not_forgotten(folder):
     mine = registry.Entry("twin", os.getpid(), read_start_time(os.getpid()), "x", "d")
-    with registry.reserved("twin"):
+    with registry.reserve_name("twin"):
         registry.forget(mine)
         assert [claim.name for claim in registry.being_built()] == ["twin"]
 
@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_written_is_told(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(registry, "FOLDER", tmp_path / "file" / "labs")
     with pytest.raises(CapabilityError, match=r"labs cannot be written \(Not a directory\); run the command with sudo"):
-        registry.reserved("twin").__enter__()
+        registry.reserve_name("twin").__enter__()
 
 
 def test_what_else_is_remembered_is_no_lab(folder):
@@ -186,9 +186,9 @@ def test_a_lab_in_use_keeps_the_name_that_it_had_beside_another(monkeypatch):
 def test_a_damaged_record_is_told_and_hides_no_other(folder, text, why):
     folder.mkdir()
     (folder / "bad.json").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with registry.reserved("good"):
+    with registry.reserve_name("good"):
         assert [claim.name for claim in registry.being_built()] == ["good"]
-        (sentence,) = registry.damaged()
+        (sentence,) = registry.list_damaged()
     assert sentence.startswith(f"{folder}/bad.json: is damaged: ")
     assert why in sentence
     assert f"sudo rm {folder}/bad.json" in sentence
@@ -199,14 +199,14 @@ def test_a_damaged_record_is_told_and_hides_no_other(folder, text, why):
 def test_what_else_is_remembered_there_is_no_damaged_record(folder):
     folder.mkdir()
     (folder / f"{registry.OTHER_RECORDS}vm-1.json").write_text('{"why_not": "no device"}')
-    assert registry.damaged() == []
+    assert registry.list_damaged() == []
     assert registry.entries() == []
 
 
 def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
     folder.mkdir()
     (folder / "bad.json").write_text("[1]")
-    with registry.reserved("good"):
+    with registry.reserve_name("good"):
         done = command("status")
     assert "bad.json: is damaged: it should be a JSON object" in done.stderr
     assert f"good: being built by process {os.getpid()}" in done.stdout
@@ -218,7 +218,7 @@ def test_a_name_that_is_taken_says_how_to_end_its_lab(folder):
     (folder / "twin.json").write_text(json.dumps(facts))
     with (
         pytest.raises(InputError, match=r"already running; end it with `testbed down twin`"),
-        registry.reserved("twin"),
+        registry.reserve_name("twin"),
     ):
         pass
 

@@ -50,7 +50,7 @@ def test_a_lab_that_breaks_ends_and_the_folder_is_named(lab):
     told: list[str] = []
     with (
         pytest.raises(LabError, match=r"^s3 is gone\nwhat was stored until then: results/x\.incomplete$"),
-        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), told.append),
+        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), told.append),
     ):
         raise LabError("s3 is gone")
     assert lab.ended
@@ -64,7 +64,7 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
     monkeypatch.setattr(in_session, "check_paths", wrong)
     with (
         pytest.raises(LabError, match=r"^the lab is not what the plan says\nwhat was stored until then: results/x"),
-        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         pytest.fail("a load would run")
     assert lab.ended
@@ -73,7 +73,7 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
 def test_an_interrupt_ends_the_lab_and_stays_what_it_is(lab):
     with (
         pytest.raises(KeyboardInterrupt),
-        in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         raise KeyboardInterrupt
     assert lab.ended
@@ -83,7 +83,7 @@ def test_what_carries_the_frames_says_what_it_is_before_paths_are_checked(lab):
     stored: list[dict[str, object]] = []
     folder = folder_of()
     folder.write_plan = stored.append
-    with in_session.checked(fabric_of(lab), plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
+    with in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
         assert session is lab
     assert stored == [{"engine": "ovs"}]
 

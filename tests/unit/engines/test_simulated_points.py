@@ -10,7 +10,7 @@ from testbed.engines.simulate.levels import Runs, runs_of
 from testbed.engines.simulate.packet_settings import PacketSettings
 from testbed.engines.simulate.point import Links, Point, rows_of
 from testbed.planning import Plan, make_plan
-from testbed.scenario.pickled import pickled
+from testbed.scenario.pickled import pickle_value
 from tests.fabrics import scenario_of
 
 PLAN = make_plan(
@@ -67,10 +67,10 @@ def test_a_worker_prepares_a_plan_once(settings, monkeypatch):
 
     monkeypatch.setattr(runs, "_LAST", [])
     monkeypatch.setattr(runs, "runs_of", prepared)
-    shared = pickled((PLAN, settings), PLAN.scenario)
+    shared = pickle_value((PLAN, settings), PLAN.scenario)
     found = [runs.point_of(shared, load, 1) for load in (0.2, 0.4)]
     assert [plan.digest for plan in made] == [PLAN.digest]
     assert [one.load for one in found if one is not None] == [0.2, 0.4]
     other = Settings(clocks=1000, warm_up=100, packet=4, buffer=8)
-    runs.point_of(pickled((PLAN, other), PLAN.scenario), 0.2, 1)
+    runs.point_of(pickle_value((PLAN, other), PLAN.scenario), 0.2, 1)
     assert len(made) == 2

@@ -554,7 +554,7 @@ def ready(monkeypatch, tmp_path):
 
 
 def _run_in_vm(plan, results):
-    vm.missing(plan, _quiet).refuse()
+    vm.find_missing(plan, _quiet).refuse()
     return vm.measure(plan, results, _quiet)
 
 

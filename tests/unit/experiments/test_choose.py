@@ -123,9 +123,9 @@ def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
         monkeypatch.setattr(lab_engine, check, lambda *about: None)
     monkeypatch.setattr(lab_engine, "runner_of", lambda kind: SimpleNamespace(prepare=None))
     monkeypatch.setattr(lab_engine, "prepare_mpi", lambda plan, job: built.append(job.job))
-    lab_engine.missing(plan_of(MPI), lambda text: None, tries=False).refuse()
+    lab_engine.find_missing(plan_of(MPI), lambda text: None, tries=False).refuse()
     assert built == []
-    lab_engine.missing(plan_of(MPI), lambda text: None).refuse()
+    lab_engine.find_missing(plan_of(MPI), lambda text: None).refuse()
     assert built == ["fabric_bench"]
 
 

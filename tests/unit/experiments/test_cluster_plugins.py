@@ -19,7 +19,7 @@ from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote
 from testbed.results import load_run
 from testbed.scenario import plugins
-from testbed.scenario.pickled import Pickled, pickled
+from testbed.scenario.pickled import Pickled, pickle_value
 from tests.dask_programs import await_workers, scheduler, worker
 
 # Options are a class of the plug-in, so that neither a plan nor a scenario can be unpickled without it.
@@ -86,7 +86,7 @@ def test_workers_get_a_plug_in_from_the_program_before_anything_is_unpickled(fol
 
 def test_whoever_carries_a_scenario_needs_nothing_of_its_plug_in(folder, monkeypatch):
     (job, _) = prepare(folder / "sweep.yaml").jobs
-    alone, sent = pickle.dumps(job.scenario), pickle.dumps(pickled(job.scenario, job.scenario))
+    alone, sent = pickle.dumps(job.scenario), pickle.dumps(pickle_value(job.scenario, job.scenario))
     name = type(job.scenario.routing).__module__
     monkeypatch.delitem(sys.modules, name)
     plugins.forget(str(folder / "one_tree.py"))
@@ -104,12 +104,12 @@ def test_whoever_carries_a_scenario_needs_nothing_of_its_plug_in(folder, monkeyp
 def test_two_scenarios_with_one_plug_in_have_one_class_of_its_options(folder):
     first, second = (tb.plan(Path(folder / "mine.yaml")).core.scenario for _ in range(2))
     assert type(first.routing) is type(second.routing)
-    assert pickled(first, first).load() == second
+    assert pickle_value(first, first).load() == second
 
 
 def test_arrays_of_a_pickled_plan_can_be_written_and_are_in_memory_once(folder):
     plan = tb.plan(folder / "mine.yaml").core
-    sent = pickled(plan, plan.scenario)
+    sent = pickle_value(plan, plan.scenario)
     found = sent.load()
     assert found.topology.links.flags.writeable
     assert (found.topology.links == plan.topology.links).all()

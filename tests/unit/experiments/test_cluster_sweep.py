@@ -20,7 +20,7 @@ from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote, unpack
 from testbed.results import load_run
-from testbed.scenario.pickled import pickled
+from testbed.scenario.pickled import pickle_value
 from tests.dask_programs import ROOT, await_workers, scheduler, worker
 
 pytestmark = [pytest.mark.timeout(600)]  # the first to run compiles kernels
@@ -157,7 +157,7 @@ def test_labs_run_one_at_a_time_on_a_worker_that_says_so(file, tmp_path):
 
 def test_what_breaks_on_a_worker_is_told_in_the_sweep_and_plans_must_be_the_same(file, tmp_path):
     job = prepare(file).jobs[0]
-    other = run_remote(pickled(job.scenario, job.scenario), job.settings, "0123")
+    other = run_remote(pickle_value(job.scenario, job.scenario), job.settings, "0123")
     assert other.error == f"the plan is another one on this worker: {job.plan_digest} instead of 0123"
     assert (other.name, unpack(other, tmp_path / "runs")) == ("", None)
 
@@ -165,7 +165,7 @@ def test_what_breaks_on_a_worker_is_told_in_the_sweep_and_plans_must_be_the_same
         (results / "20200101-000000-pair.incomplete").mkdir()
         raise InputError.one("links", "are of no use")
 
-    found = run_remote(pickled(job.scenario, job.scenario), job.settings, job.plan_digest, broken)
+    found = run_remote(pickle_value(job.scenario, job.scenario), job.settings, job.plan_digest, broken)
     assert found.error == "links: are of no use"
     left = unpack(found, tmp_path / "runs")
     assert left == tmp_path / "runs" / "20200101-000000-pair.incomplete"
@@ -173,7 +173,7 @@ def test_what_breaks_on_a_worker_is_told_in_the_sweep_and_plans_must_be_the_same
 
 def test_two_runs_that_arrive_under_one_name_get_two_folders(file, tmp_path):
     job = prepare(file).jobs[0]
-    carried = run_remote(pickled(job.scenario, job.scenario), job.settings, job.plan_digest, run_scenario)
+    carried = run_remote(pickle_value(job.scenario, job.scenario), job.settings, job.plan_digest, run_scenario)
     first, second = (unpack(carried, tmp_path / "runs") for _ in range(2))
     assert first is not None
     assert second is not None

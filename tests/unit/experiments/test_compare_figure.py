@@ -13,7 +13,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import Sample
 from testbed.experiments.compare import compare
 from testbed.experiments.compare.figure import FORMATS, MAX_PANELS, draw, picture_of
-from testbed.experiments.report.panels import compose, fitted, pixels
+from testbed.experiments.report.panels import compose, pixels, wrap_text
 from testbed.experiments.report.render import drawing_style
 from tests.runs import UDP, goodput, head, run_of, text_of
 
@@ -211,9 +211,9 @@ def test_more_panels_or_lines_than_can_be_read_are_refused():
 
 
 def test_text_is_broken_where_it_gets_too_wide():
-    assert fitted("MPI all-to-all time (ms)", 1000) == "MPI all-to-all time (ms)"
-    broken = fitted("MPI all-to-all time (ms)", 90)
+    assert wrap_text("MPI all-to-all time (ms)", 1000) == "MPI all-to-all time (ms)"
+    broken = wrap_text("MPI all-to-all time (ms)", 90)
     assert broken.replace("\n", " ") == "MPI all-to-all time (ms)"
     assert all(pixels(line) <= 90 for line in broken.split("\n"))
-    assert fitted("oneverylongword", 10) == "oneverylongword"
+    assert wrap_text("oneverylongword", 10) == "oneverylongword"
     assert pixels(" ") == 0

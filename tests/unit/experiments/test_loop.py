@@ -15,7 +15,7 @@ from testbed.experiments.regulate.choice import ladder
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.loop import LoopResult, LoopRound
 from testbed.experiments.regulate.rule import Rule, integral
-from testbed.experiments.regulate.traffic import busiest, bytes_between, of_pattern, uses_of
+from testbed.experiments.regulate.traffic import bytes_between, compute_peak_utilisation, of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import FrameLedger
 from testbed.fabric.power.models import POWER_MODELS
@@ -39,8 +39,8 @@ def reading(time: float, *sizes: int, drops: int = 0) -> LinkReadings:
 def test_the_busiest_link_counts_between_switches_and_with_all_that_is_on_the_wire():
     before, after = reading(10.0, 0, 5000, 0), reading(10.5, 10_000, 25_000, 60_000)
     # 20 frames of 1,000 bytes and 24 more each in half a second; the third direction is a host's.
-    assert busiest(before, after, 2) == pytest.approx(20 * 1024 * 8 / 0.5 / 1e6)
-    assert busiest(before, after, 0) == 0.0
+    assert compute_peak_utilisation(before, after, 2) == pytest.approx(20 * 1024 * 8 / 0.5 / 1e6)
+    assert compute_peak_utilisation(before, after, 0) == 0.0
 
 
 def test_bytes_of_pairs_are_those_since_the_reading_before():

@@ -17,7 +17,7 @@ from testbed.experiments.paper.judge import judge
 from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
 from testbed.experiments.paper.run import Store, run_items
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.experiments.paper.table import Row, chosen, load_tables
+from testbed.experiments.paper.table import Row, choose_items, load_tables
 
 ITEM = """
 paper: A paper
@@ -141,9 +141,9 @@ def test_a_name_in_two_files_and_a_folder_without_tables_are_refused(tmp_path):
 
 def test_items_are_chosen_by_name_or_by_paper_and_unknown_ones_are_named(tmp_path):
     items = tables(tmp_path)
-    assert chosen(items, ["a1"]) == chosen(items, ["a1-table1"]) == chosen(items, []) == items
+    assert choose_items(items, ["a1"]) == choose_items(items, ["a1-table1"]) == choose_items(items, []) == items
     with pytest.raises(InputError) as caught:
-        chosen(items, ["a1-tabel1", "b"])
+        choose_items(items, ["a1-tabel1", "b"])
     assert str(caught.value.problems[0]) == (
         'only: there is no item "a1-tabel1". Did you mean "a1-table1"? Known: a1-table1'
     )

@@ -17,7 +17,7 @@ from testbed.experiments.regulate.before_after import before_and_after, change_f
 from testbed.experiments.regulate.changing import table7
 from testbed.experiments.regulate.choice import find_detour, ladder, links_behind, with_spared
 from testbed.experiments.regulate.figure import Stretch, draw_rates
-from testbed.experiments.regulate.mover import Change, opposite
+from testbed.experiments.regulate.mover import Change, pair_opposite_hosts
 from testbed.experiments.regulate.run import measured_traffic, regulate, require_regulable
 from testbed.experiments.regulate.traffic import of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
@@ -111,7 +111,7 @@ def test_the_traffic_is_what_mpi_sent():
 
 def test_every_host_sends_and_every_host_hears():
     for hosts in (2, 3, 5, 16):
-        pairs = opposite(hosts)
+        pairs = pair_opposite_hosts(hosts)
         assert sorted(source for source, _ in pairs) == sorted(to for _, to in pairs) == [*range(hosts)]
         assert all(source != to for source, to in pairs)
 

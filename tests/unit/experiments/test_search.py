@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.experiments.run.dilation.choose import chosen, next_step, steps
+from testbed.experiments.run.dilation.choose import choose_step, next_step, steps
 
 ALL = steps(1, 1e6)
 
@@ -28,7 +28,7 @@ def test_steps():
 @given(st.floats(0.5, 2e6), st.floats(0.5, 2e6))
 def test_the_smallest_faithful_step_is_found_from_any_guess(guess, limit):
     tried = search(ALL, guess, lambda step: step >= limit)
-    assert chosen(ALL, tried) == next((step for step in ALL if step >= limit), None)
+    assert choose_step(ALL, tried) == next((step for step in ALL if step >= limit), None)
 
 
 @pytest.mark.parametrize(
@@ -50,25 +50,25 @@ def test_order_of_trials(guess, limit, order):
 
 def test_no_step_is_no_search():
     assert next_step((), {}, 100) is None
-    assert chosen((), {}) is None
+    assert choose_step((), {}) is None
 
 
 def test_none_is_chosen_where_none_is_faithful():
     tried = search(steps(1, 100), 50, lambda step: False)
     assert list(tried) == [50, 70, 100]
-    assert chosen(steps(1, 100), tried) is None
+    assert choose_step(steps(1, 100), tried) is None
 
 
 def test_a_failure_above_outweighs_a_success_below():
     tried = {50.0: True, 100.0: False}
-    assert chosen(ALL, tried) is None
+    assert choose_step(ALL, tried) is None
     assert next_step(ALL, tried, 50) == 200
-    assert chosen(ALL, {**tried, 200.0: True}) == 200
+    assert choose_step(ALL, {**tried, 200.0: True}) == 200
     assert next_step(ALL, {**tried, 200.0: True}, 50) == 150
 
 
 @given(st.randoms(use_true_random=False))
 def test_a_search_ends_whatever_the_lab_does(random):
     tried = search(ALL, 100, lambda step: random.random() < 0.5)
-    found = chosen(ALL, tried)
+    found = choose_step(ALL, tried)
     assert found is None or all(step < found for step, faithful in tried.items() if not faithful)

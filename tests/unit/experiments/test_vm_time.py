@@ -216,7 +216,7 @@ def test_a_machine_that_slept_voids_what_ran_by_its_clock_and_nothing_else(
     virtual_time, void, ready, monkeypatch, tmp_path
 ):
     clocks = iter((0.0, 40.0))
-    monkeypatch.setattr(boot, "_slept", lambda: next(clocks))
+    monkeypatch.setattr(boot, "_measure_sleep", lambda: next(clocks))
     plan = _plan(f"{_SMALL}engine: vm\nvm: {{virtual_time: {virtual_time}}}\n")
     if not void:
         _measured(monkeypatch, tmp_path, plan, lambda text: None)
@@ -226,10 +226,10 @@ def test_a_machine_that_slept_voids_what_ran_by_its_clock_and_nothing_else(
 
 
 def test_the_time_that_this_machine_slept_is_what_one_of_its_clocks_has_more(monkeypatch):
-    before = boot._slept()
-    assert boot._slept() - before == pytest.approx(0.0, abs=0.01)
+    before = boot._measure_sleep()
+    assert boot._measure_sleep() - before == pytest.approx(0.0, abs=0.01)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 100.0, time.CLOCK_MONOTONIC: 60.0}.get)
-    assert boot._slept() == 40.0
+    assert boot._measure_sleep() == 40.0
 
 
 @pytest.mark.parametrize("said", ["QEMU emulator version 5.2.0 (Debian 1:5.2)", "QEMU emulator version 6.1.9", "hello"])

@@ -11,7 +11,7 @@ from testbed.base.model import Sample
 from testbed.dataplane.predict import Least, transport, wire_shares
 from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, unheld
+from testbed.experiments.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, read_unheld_share
 from testbed.experiments.run.loads.context import LoadOutcome
 from testbed.experiments.run.loads.one_load import record_of
 from testbed.planning import make_plan
@@ -88,7 +88,7 @@ def test_a_rate_above_that_of_the_links_is_invalid_and_says_so():
 def test_what_the_ports_do_not_hold_is_no_fault_but_told():
     lone, long = Least(10e-6, 0.0), Least(100e-6, 92e-6)
     marked = bounded(Sample("rtt_min", 1e-6, "s"), lone)
-    assert (marked.predicted, marked.labels, unheld(marked)) == (10e-6, {"unheld": "1.00"}, 1.0)
+    assert (marked.predicted, marked.labels, read_unheld_share(marked)) == (10e-6, {"unheld": "1.00"}, 1.0)
     assert bounded(Sample("rtt_min", 1e-6, "s"), Least(10e-6, 10e-6)).labels == {}
     assert judge_wire([marked]) == []
     assert judge_wire([bounded(Sample("mpi_latency", 91e-6, "s"), long)]) == []
@@ -114,10 +114,10 @@ def alltoall(ratio, **labels):
         ([alltoall(0.99, statistic="min")], None),
         ([alltoall(1.2, statistic="max", over="ranks")], 0.2),
         # Times of lone frames are software's, and show nothing either way.
-        ([time(300e-6, unheld="1.00")], None),
-        ([alltoall(1.065), time(300e-6, unheld="1.00")], 0.065),
-        ([alltoall(1.065), time(300e-6, unheld="0.07")], 2.0),
-        ([alltoall(1.065), time(300e-6, unheld="0.20")], 2.0),
+        ([time(300e-6, read_unheld_share="1.00")], None),
+        ([alltoall(1.065), time(300e-6, read_unheld_share="1.00")], 0.065),
+        ([alltoall(1.065), time(300e-6, read_unheld_share="0.07")], 2.0),
+        ([alltoall(1.065), time(300e-6, read_unheld_share="0.20")], 2.0),
         ([Sample("mpi_alltoall_bandwidth", 0.8e9, "bit/s", {}, 1e9)], 0.25),
         ([Sample("mpi_alltoall_bandwidth", 0.0, "bit/s", {}, 1e9)], math.inf),
         ([Sample("npb_lab_time", 5.0, "s"), Sample("goodput", 1e9, "bit/s", {}, 1e9)], None),

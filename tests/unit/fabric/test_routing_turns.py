@@ -218,7 +218,7 @@ def segments_of(topology, start=0):
     bridge = segments.bridges(*leaving, topology.channel_target)
     number = np.arange(topology.switch_count, dtype=np.int32)
     stages = np.zeros_like(number), number[None]
-    offsets, channels, entrance = segments.ears(*leaving, topology.channel_target, bridge, start, *stages)
+    offsets, channels, entrance = segments.find_ears(*leaving, topology.channel_target, bridge, start, *stages)
     names = [[topology.channel_name(c) for c in channels[low:high]] for low, high in itertools.pairwise(offsets)]
     return names, [topology.switch_name(switch) for switch in np.flatnonzero(entrance)]
 

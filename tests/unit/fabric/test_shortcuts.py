@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from testbed.base.model import Rule, host_mac
-from testbed.engines.ovs.fast_programs import decoded, encoded
+from testbed.engines.ovs.fast_programs import decode_entry, encode_entry
 from testbed.engines.ovs.walk import short_cut_problems
 from testbed.fabric.openflow.entry import Entry
 from testbed.fabric.openflow.oracle import Oracle
@@ -111,7 +111,7 @@ def test_what_entries_cannot_stand_for_is_named(rule, reason):
 def test_entries_can_be_written_and_read(tag, out_tag):
     entry = Entry(3, tag, host_mac(300), 7, out_tag)
     assert Entry.read(entry.line()) == entry
-    found = decoded(*encoded(entry, 77, 1234))
+    found = decode_entry(*encode_entry(entry, 77, 1234))
     assert found == (77, tag, host_mac(300), 1234, out_tag)
 
 

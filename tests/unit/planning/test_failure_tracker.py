@@ -52,7 +52,7 @@ def test_a_switch_that_connects_is_alive_and_all_its_ports_are_known():
 def test_a_port_with_nothing_behind_it_is_of_no_concern():
     tracker = FailureTracker(TOPOLOGY)
     local = 0xFFFFFFFE  # of every bridge, down unless somebody raises it
-    assert not tracker.concerned(0, local)
+    assert not tracker.has_neighbour(0, local)
     tracker.connected(0, [local])
     assert tracker.down == set()
 

@@ -12,7 +12,7 @@ from testbed.fabric.topologies.fat_tree import FatTree
 from testbed.fabric.topologies.grid import Torus
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
 from testbed.scenario.load import as_dict
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 from testbed.scenario.spec import KEYS, LabSettings, Links
 from testbed.scenario.workloads.spec import Iperf3, Mpi, Ping
 
@@ -179,7 +179,7 @@ def test_lists_that_contain_themselves_are_refused_with_a_sentence():
     ],
 )  # fmt: skip
 def test_shown(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 @pytest.mark.slow

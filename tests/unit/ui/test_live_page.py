@@ -18,7 +18,7 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, Way
-from testbed.engines.ovs.walk import followed
+from testbed.engines.ovs.walk import follow_frame
 from testbed.fabric.openflow.text import format_rule
 from testbed.planning import Plan
 from testbed.ui.live.actions import Actions
@@ -76,7 +76,7 @@ class Lab:
         return SimpleNamespace(doing="idle", killed=tuple(self.killed))
 
     def way(self, plan, source, destination) -> Way:
-        return followed(plan, dumped(plan), None, source, destination)
+        return follow_frame(plan, dumped(plan), None, source, destination)
 
     def read_pairs(self) -> PairReadings:
         return PairReadings(1.0, ((2, 1, 1), (2, 2, 2), (2, 3, 3), (0, 2, 7), (0, 1, 9)))

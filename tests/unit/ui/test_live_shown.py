@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.base.messages import LinkReadings
-from testbed.engines.ovs.walk import followed
+from testbed.engines.ovs.walk import follow_frame
 from testbed.experiments.run.checks.observed import read_record
 from testbed.planning import make_plan
 from testbed.results import ResultFolder
@@ -86,7 +86,7 @@ def test_a_fabric_that_is_too_large_is_refused():
 
 def test_a_way_by_the_rules_is_the_plans_path_and_says_the_tags():
     plan = plan_of("torus", sizes=[4, 4])
-    way = followed(plan, dumped(plan), None, 0, 10)
+    way = follow_frame(plan, dumped(plan), None, 0, 10)
     told = Ways(plan).told(way, 0, 10)
     assert told["planned"]
     assert told["arrives"]
@@ -99,7 +99,7 @@ def test_a_way_that_leaves_the_plan_is_seen():
     plan = plan_of("torus", sizes=[4, 4])
     rules = dumped(plan)
     rules["s1"] = []
-    told = Ways(plan).told(followed(plan, rules, None, 0, 10), 0, 10)
+    told = Ways(plan).told(follow_frame(plan, rules, None, 0, 10), 0, 10)
     assert (told["planned"], told["arrives"], told["hops"]) == (False, False, [])
 
 

@@ -342,10 +342,10 @@ class LabClient:
 
         Where links are aggregated there is none, and rules and groups are changed from here.
         """
-        from testbed.engines.ovs.move import moved  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+        from testbed.engines.ovs.move import move_lab  # noqa: PLC0415 - `testbed down` needs nothing of the planner
 
         if self.facts.controller is None and self.plan().bundles is not None:
-            return moved(self, plan, off, limit, wake_up, pause)
+            return move_lab(self, plan, off, limit, wake_up, pause)
         # Those of VLANs that were there before would drop frames for a moment when they are there again.
         self._ask(ask.ForgetFlows())
         return self._ask(ask.MoveToPlan(plan, tuple(off), limit, wake_up, pause))

@@ -186,14 +186,14 @@ class Controller:
             if count == of and settled and (not status.down or time.monotonic() > whole_by):
                 return status
             if time.monotonic() > until:
-                raise LabError(late(self.name, status, limit))
+                raise LabError(describe_late_switches(self.name, status, limit))
             if count != told:
                 progress(f"rules, by the controller {self.name}: {count} of {of} switches")
                 told = count
             time.sleep(_POLL)
 
 
-def late(name: str, status: ControllerStatus, limit: float) -> str:
+def describe_late_switches(name: str, status: ControllerStatus, limit: float) -> str:
     """A sentence that names the switches of a status that are not in step."""
     behind = {switch: state for switch, state in status.switches.items() if state.state != "in step"}
     if not behind:

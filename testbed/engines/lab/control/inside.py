@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from testbed.base.errors import WorkloadError
 from testbed.base.messages import Access
-from testbed.engines.lab.control.shell import inside
+from testbed.engines.lab.control.shell import build_lab_command
 from testbed.engines.lab.hosts.confine import start_with_seccomp
-from testbed.engines.lab.hosts.given import nothing
+from testbed.engines.lab.hosts.given import give_nothing
 
 _NOT_FOUND = 127
 _GRACE = 2.0  # s that a program has to end by itself
@@ -89,11 +89,11 @@ def run_inside(
 
 def start_inside(init: int, holder: int, group: str | None, command: Sequence[str], access: Access) -> Started:
     """Start a command in a host; see run_inside()."""
-    entering, environment = inside(init, holder, group, command, access)
+    entering, environment = build_lab_command(init, holder, group, command, access)
 
     def start() -> subprocess.Popen[str]:
         return subprocess.Popen(
-            entering, env=environment, stdin=nothing(access), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            entering, env=environment, stdin=give_nothing(access), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
         )  # fmt: skip
 

@@ -53,7 +53,7 @@ def run_program(program: Program) -> int:
     for number in range(3):
         _hold_open(number)
     terminals = frozenset(number for number in range(3) if os.isatty(number))
-    kept = tuple(number for number in _inherited() if not os.isatty(number))
+    kept = tuple(number for number in _list_inherited() if not os.isatty(number))
     terminal = CallerTerminal(terminals) if terminals else None
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     master, slave = _new_terminal(program.terminals, terminal) if terminal else (None, None)
@@ -63,7 +63,7 @@ def run_program(program: Program) -> int:
             near.close()
             if master is not None:
                 os.close(master)
-            restore = terminal.put_back_for_relay if terminal else _nothing
+            restore = terminal.put_back_for_relay if terminal else _restore_nothing
             lead(program, Ends(far, slave, terminals, kept, restore))
         finally:
             os._exit(0)
@@ -80,7 +80,7 @@ def run_program(program: Program) -> int:
         os.waitpid(leader, 0)
 
 
-def _nothing() -> None:
+def _restore_nothing() -> None:
     """There is no terminal to put back."""
 
 
@@ -93,7 +93,7 @@ def _hold_open(number: int) -> None:
         os.set_inheritable(number, True)
 
 
-def _inherited() -> list[int]:
+def _list_inherited() -> list[int]:
     """Descriptors beyond the standard ones that the caller has given, such as those of `<(command)` in a shell."""
     found = []
     for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
@@ -134,7 +134,7 @@ class _Relay:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         for number in (*_PASSED_ON, *_ENDING, *_OWN):
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, _heard)
+                signal.signal(number, _handle_signal)
 
     def run(self) -> int:
         """Relay until the program has ended; returns how."""
@@ -226,7 +226,7 @@ class _Relay:
         if signal.getsignal(signal.SIGTSTP) != signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.killpg(0, signal.SIGTSTP)  # also the others of a pipeline
-            signal.signal(signal.SIGTSTP, _heard)
+            signal.signal(signal.SIGTSTP, _handle_signal)
         if self._terminal and self._master is not None:
             self._terminal.take()
             self._terminal.copy_size(self._master)
@@ -287,6 +287,6 @@ def _write(target: int, waiting: bytearray) -> bool:
     return True
 
 
-def _heard(number: int, frame: object) -> None:
+def _handle_signal(number: int, frame: object) -> None:
     """Do nothing, but as a handler: the descriptor of wake-ups says that it came."""
     del number, frame

@@ -106,8 +106,8 @@ class _Leader:
         if terminal is not None:
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         hang_up = signal.getsignal(signal.SIGHUP)
-        signal.signal(signal.SIGCHLD, _heard)
-        signal.signal(signal.SIGHUP, _heard)  # when the terminal goes
+        signal.signal(signal.SIGCHLD, _handle_signal)
+        signal.signal(signal.SIGHUP, _handle_signal)  # when the terminal goes
         # A leader that is not in the foreground of its terminal decides for all that who is.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         if program.confined:
@@ -208,7 +208,7 @@ class _Leader:
                 os.tcsetpgrp(self._ends.terminal, os.getpgrp())
 
 
-def _heard(number: int, frame: object) -> None:
+def _handle_signal(number: int, frame: object) -> None:
     """Do nothing, but as a handler: the descriptor of wake-ups says that it came."""
     del number, frame
 

@@ -79,7 +79,7 @@ def check_name(name: str) -> None:
 
 
 @contextmanager
-def reserved(name: str) -> Iterator[None]:
+def reserve_name(name: str) -> Iterator[None]:
     """Hold a name, while its lab is built in the block, which ends in `register`.
 
     Raises:
@@ -125,7 +125,7 @@ def forget(entry: Entry) -> None:
 
 def entries() -> list[Entry]:
     """All running labs; records of labs that have died are removed where that is allowed."""
-    return [one for one in _held() if isinstance(one, Entry)]
+    return [one for one in _read_held_records() if isinstance(one, Entry)]
 
 
 def in_use() -> list[Entry]:
@@ -153,7 +153,7 @@ def running() -> list[Entry]:
 
 def being_built() -> list[NameReservation]:
     """Names of labs that are being built."""
-    return [one for one in _held() if isinstance(one, NameReservation)]
+    return [one for one in _read_held_records() if isinstance(one, NameReservation)]
 
 
 def list_orphans() -> list[Lab]:
@@ -262,7 +262,7 @@ def _locked() -> Iterator[None]:
         os.close(handle)
 
 
-def _held() -> list[Entry | NameReservation]:
+def _read_held_records() -> list[Entry | NameReservation]:
     found: list[Entry | NameReservation] = []
     stale: list[Entry | NameReservation] = []
     for file in sorted(FOLDER.glob("*.json")):
@@ -283,12 +283,12 @@ def _file(name: str) -> Path:
 
 def _read(file: Path) -> Entry | NameReservation | None:
     try:
-        return _understood(file)
+        return _parse_record(file)
     except (OSError, ValueError):
         return None  # there is none, or it is told by damaged()
 
 
-def _understood(file: Path) -> Entry | NameReservation:
+def _parse_record(file: Path) -> Entry | NameReservation:
     """What a record says.
 
     Raises:
@@ -313,14 +313,14 @@ def _understood(file: Path) -> Entry | NameReservation:
     return kind(**said)
 
 
-def damaged() -> list[str]:
+def list_damaged() -> list[str]:
     """Records that nothing can be learned from, each as a sentence with what to do."""
     found = []
     for file in sorted(FOLDER.glob("*.json")):
         if file.name.startswith(OTHER_RECORDS):
             continue
         try:
-            _understood(file)
+            _parse_record(file)
         except FileNotFoundError:
             continue  # its lab has just ended
         except (OSError, ValueError) as error:

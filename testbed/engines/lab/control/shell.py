@@ -56,7 +56,7 @@ def execute_in(
     from testbed.engines.lab.control.pty_session import Program  # noqa: PLC0415
 
     _require_root()
-    inner, variables = _inner(holder, group, command, access)
+    inner, variables = _build_inner_command(holder, group, command, access)
     confined = holder is not None and access != "write"
     place = Path(f"/proc/{init}/root", f"proc/{holder}/root" if confined else "", "dev/pts/ptmx")
     status = run_program(Program(init, inner, _environment(variables), confined, str(place)))
@@ -65,7 +65,7 @@ def execute_in(
     return os.waitstatus_to_exitcode(status)
 
 
-def inside(
+def build_lab_command(
     init: int, holder: int | None, group: str | None, command: Sequence[str], access: Access
 ) -> tuple[list[str], dict[str, str]]:
     """The command that runs another one inside a lab, and its environment; see execute_in().
@@ -73,11 +73,11 @@ def inside(
     Raises:
         CapabilityError: not root.
     """
-    inner, variables = _inner(holder, group, command, access)
+    inner, variables = _build_inner_command(holder, group, command, access)
     return _entering(init, inner, variables)
 
 
-def _inner(
+def _build_inner_command(
     holder: int | None, group: str | None, command: Sequence[str], access: Access
 ) -> tuple[list[str], dict[str, str]]:
     """What becomes the command when it is started in the lab's own namespaces, and what it finds in its environment."""

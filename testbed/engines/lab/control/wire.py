@@ -40,7 +40,7 @@ def decode(kind: type[_T], raw: object, *, more_keys: bool = False) -> _T:
 
 
 @cache
-def _known(kind: type[Any]) -> tuple[tuple[Field[Any], Any], ...]:
+def _resolve_fields(kind: type[Any]) -> tuple[tuple[Field[Any], Any], ...]:
     hints = get_type_hints(kind)
     return tuple((field, hints[field.name]) for field in fields(kind))
 
@@ -75,7 +75,7 @@ def _items(origin: Any, arguments: tuple[Any, ...], raw: list[Any], more_keys: b
 
 
 def _record(kind: Any, raw: Any, more_keys: bool) -> Any:
-    known = _known(kind)
+    known = _resolve_fields(kind)
     names = {field.name for field, _ in known}
     if not isinstance(raw, dict) or (not more_keys and not raw.keys() <= names):
         raise LabError(f"{str(raw)[:_SHOWN]!r} came where the lab's agent and its client pass {kind.__name__}")

@@ -30,7 +30,7 @@ _READINGS = 10
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
-def carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...], float]:
+def read_carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...], float]:
     """What each channel has carried, and each host has sent, and when; s, monotonic.
 
     Rates are differences of these over the time between them, which a process that is started to ask would blur.
@@ -136,16 +136,16 @@ def _counters(
     Those enter the fabric in one switch and leave it in the next, and are no host's. All is read while none is on its
     way: they come once a second, all at a time.
     """
-    told = _told(dump()) if tells else 0
+    told = _count_lldp(dump()) if tells else 0
     for _ in range(_READINGS):
         ports, rules = _port_counters(), dump()
-        before, told = told, _told(rules)
+        before, told = told, _count_lldp(rules)
         if told == before:
             break
     return ports, rules, told
 
 
-def _told(rules: Mapping[str, Sequence[str]]) -> int:
+def _count_lldp(rules: Mapping[str, Sequence[str]]) -> int:
     """LLDP frames that switches have handed to a controller, from the counters of their dumped rules."""
     return sum(int(count) for lines in rules.values() for line in lines for count in _LLDP.findall(line))
 

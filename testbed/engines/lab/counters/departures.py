@@ -92,7 +92,7 @@ class Departures:
         self._looks += [(row, time.time_ns(), self._ports.queued(row)) for row in chosen]
         for row, ear in ears:
             with ear:
-                self._frames += _heard(row, ear)
+                self._frames += _drain_socket(row, ear)
 
 
 def _listen(interface: str) -> socket.socket:
@@ -108,7 +108,7 @@ def _listen(interface: str) -> socket.socket:
     return ear
 
 
-def _heard(row: int, ear: socket.socket) -> list[tuple[int, int, int]]:
+def _drain_socket(row: int, ear: socket.socket) -> list[tuple[int, int, int]]:
     """All frames that a socket has kept, in their order."""
     frames: list[tuple[int, int, int]] = []
     while True:

@@ -98,4 +98,4 @@ def counting_program(hosts: int, array: int) -> bytes:
     op(bpf.ADD_TO_MEMORY, 0, 1, 8)  # frames
     program.label("end")
     program.leave(bpf.GO_ON)
-    return program.assembled()
+    return program.assemble()

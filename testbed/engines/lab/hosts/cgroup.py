@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from testbed.base.errors import LabError
-from testbed.engines.lab.hosts.commands import joining, run
+from testbed.engines.lab.hosts.commands import build_join_command, run
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _PREFIX = "testbed-lab-"
@@ -159,13 +159,14 @@ class LabGroup:
 def limit_problems(wanted: Mapping[str, Limit], got: Mapping[str, Limit | None]) -> list[str]:
     """Compare limits asked for with the kernel's; one sentence a difference."""
     return [
-        f"{host}: asked for {limit.quota} µs of processor time in {limit.period} µs, the kernel has {_shown(got[host])}"
+        f"{host}: asked for {limit.quota} µs of processor time in {limit.period} µs, "
+        f"the kernel has {_format_limit(got[host])}"
         for host, limit in wanted.items()
         if got[host] != limit
     ]
 
 
-def _shown(limit: Limit | None) -> str:
+def _format_limit(limit: Limit | None) -> str:
     return "no limit" if limit is None else f"{limit.quota} in {limit.period}"
 
 
@@ -238,7 +239,7 @@ def trial() -> tuple[bool, str]:
         group = LabGroup(hierarchy, "trial")
         try:
             group.limit(["h1"], _TRIAL_SHARE)
-            run(joining(group.procs()["h1"], ["true"]), timeout=_TRIAL_LIMIT)
+            run(build_join_command(group.procs()["h1"], ["true"]), timeout=_TRIAL_LIMIT)
             problems = group.problems()
         finally:
             group.remove()

@@ -130,10 +130,10 @@ def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> li
     its share of the processors; None for what the lab itself does to a host.
     """
     entering = ["mnexec", "-a", str(holder), *command]
-    return joining(procs, entering) if procs else entering
+    return build_join_command(procs, entering) if procs else entering
 
 
-def joining(procs: str, command: Iterable[str]) -> list[str]:
+def build_join_command(procs: str, command: Iterable[str]) -> list[str]:
     """Return the command that joins a group of processes and becomes another one; it fails where it cannot join."""
     return ["sh", "-ec", 'echo $$ >"$0"; exec "$@"', procs, *command]
 

@@ -434,7 +434,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
 
     def snapshot(self, daemons: Sequence[int]) -> Snapshot:
         """Counters and clocks now; `daemons` are pids of the switches' processes."""
-        return counters.snapshot(*counters.carried(self.order), daemons=daemons)
+        return counters.snapshot(*counters.read_carried(self.order), daemons=daemons)
 
     def deadlock(self) -> tuple[int, ...]:
         """Virtual channels that wait for each other for ever; without flow control there are none."""

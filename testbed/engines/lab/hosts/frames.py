@@ -49,15 +49,15 @@ def unreachable_pairs(
     name_of = {host.ip: host.name for host in (*hosts, *others)}
     before = processor_ticks()
     targets = {host.name: [ip for ip, name in name_of.items() if name != host.name] for host in hosts}
-    silent = _silent(targets, holders, _WAIT_MS, _HOSTS_AT_ONCE)
+    silent = _find_silent_targets(targets, holders, _WAIT_MS, _HOSTS_AT_ONCE)
     count = sum(map(len, silent.values()))
     # Where many are silent, that is no matter of patience.
     if 0 < count <= max(_FEW, len(hosts) * len(name_of) / 20) and idle_share(before, processor_ticks()) < BUSY:
-        silent = _silent(silent, holders, _PATIENT_MS, _FEW_AT_ONCE)
+        silent = _find_silent_targets(silent, holders, _PATIENT_MS, _FEW_AT_ONCE)
     return [(source, name_of[ip]) for source, ips in silent.items() for ip in ips]
 
 
-def _silent(
+def _find_silent_targets(
     targets: Mapping[str, Sequence[str]], holders: Mapping[str, int], wait: str, at_once: int
 ) -> dict[str, list[str]]:
     """Host → addresses of its targets that do not answer its pings in `wait` ms; so many hosts ping at once."""
@@ -145,7 +145,7 @@ def _teach_one(
     mac = bytes.fromhex(host.mac.replace(":", ""))
     made = make_interfaces(holder, vlans)
     if made is None:
-        with _opened(holder, HOST_INTERFACE) as sending:
+        with _open_packet_socket(holder, HOST_INTERFACE) as sending:
             for place, vlan in enumerate(vlans):
                 sending.send(frame(mac, vlan, networks[place] if networks is not None else None))
                 time.sleep(gap)
@@ -153,7 +153,7 @@ def _teach_one(
     try:
         for place, name in enumerate(made):
             if networks is None:
-                with _opened(holder, name) as sending:
+                with _open_packet_socket(holder, name) as sending:
                     sending.send(frame(mac))  # the interface tags it
             else:
                 _broadcast(holder, name, networks[place])
@@ -198,11 +198,11 @@ def make_interfaces(holder: int, vlans: Sequence[int]) -> list[str] | None:
 
 def send_from(holder: int, mac: str) -> None:
     """Let a host send one untagged broadcast."""
-    with _opened(holder, HOST_INTERFACE) as sending:
+    with _open_packet_socket(holder, HOST_INTERFACE) as sending:
         sending.send(frame(bytes.fromhex(mac.replace(":", ""))))
 
 
-def _opened(holder: int, interface: str) -> socket.socket:
+def _open_packet_socket(holder: int, interface: str) -> socket.socket:
     """A packet socket on an interface of a host."""
 
     def make() -> socket.socket:

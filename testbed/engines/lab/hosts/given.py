@@ -29,7 +29,7 @@ def _null() -> int:
         os.close(place)
 
 
-def nothing(access: Access) -> int:
+def give_nothing(access: Access) -> int:
     """What a host's program is given that shall read nothing, as subprocess takes it."""
     return subprocess.DEVNULL if access == "write" else _null()
 

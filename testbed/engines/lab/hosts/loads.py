@@ -29,7 +29,7 @@ from testbed.engines.lab.control.disturb import Timeline
 from testbed.engines.lab.counters import kernel_files
 from testbed.engines.lab.hosts.confine import own_places, program_in, start_with_seccomp
 from testbed.engines.lab.hosts.fabric import LabNetwork
-from testbed.engines.lab.hosts.given import nothing
+from testbed.engines.lab.hosts.given import give_nothing
 from testbed.engines.lab.hosts.host_view import HOME, take_own_temporary
 from testbed.engines.lab.hosts.mounts import run_in_thread_namespace
 from testbed.engines.lab.hosts.names import RECORD
@@ -68,7 +68,7 @@ class _Running:
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                command, stdin=nothing(access if of_hosts else "write"), stdout=self.out, stderr=self.err,
+                command, stdin=give_nothing(access if of_hosts else "write"), stdout=self.out, stderr=self.err,
                 env=environment, start_new_session=True,
                 cwd=HOME if spec.to_hosts or (of_hosts and access != "write") else folder,
             )  # fmt: skip

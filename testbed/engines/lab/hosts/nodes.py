@@ -10,9 +10,9 @@ from mininet.link import Intf, Link
 from mininet.node import Host, Node, Switch
 
 from testbed.base.messages import Access
-from testbed.engines.lab.hosts.commands import joining
+from testbed.engines.lab.hosts.commands import build_join_command
 from testbed.engines.lab.hosts.confine import guard
-from testbed.engines.lab.hosts.given import nothing
+from testbed.engines.lab.hosts.given import give_nothing
 
 
 class _LazyShell:
@@ -66,14 +66,14 @@ class LabHost(_LazyShell, Host):  # type: ignore[misc]
         It gets nothing of this process, whose terminal is the caller's, but what Mininet names: for the shell that is
         a terminal of its own.
         """
-        params = {"stdin": nothing(self.access), **params, "close_fds": True}
-        command = guarded(cmd, self.access)
+        params = {"stdin": give_nothing(self.access), **params, "close_fds": True}
+        command = guard_command(cmd, self.access)
         if params["stdin"] == self.slave:
             command = ["setsid", "--ctty", *command]
-        return super()._popen(joining(self.procs, command) if self.procs else command, **params)
+        return super()._popen(build_join_command(self.procs, command) if self.procs else command, **params)
 
 
-def guarded(command: Sequence[str], access: Access) -> list[str]:
+def guard_command(command: Sequence[str], access: Access) -> list[str]:
     """Mininet's way into a host (`mnexec -da PID`, `mnexec -cdaPID`), with what a program in it may do after it."""
     entering = 1
     while entering < len(command) and (command[entering][:1] == "-" or command[entering].isdecimal()):

@@ -36,17 +36,17 @@ def bounded(sample: Sample, least: Least, bits: float = 1.0) -> Sample:
     if least.seconds <= 0:
         return sample
     predicted = least.seconds if sample.metric in AT_LEAST else bits / least.seconds
-    return replace(marked(sample, least), predicted=predicted)
+    return replace(mark_unheld(sample, least), predicted=predicted)
 
 
-def marked(sample: Sample, least: Least) -> Sample:
+def mark_unheld(sample: Sample, least: Least) -> Sample:
     """A sample with the share of the links' time that the lab's ports do not hold, where that counts."""
     if least.unheld <= BEYOND:
         return sample
     return replace(sample, labels={**sample.labels, UNHELD: f"{least.unheld:.2f}"})
 
 
-def unheld(sample: Sample) -> float:
+def read_unheld_share(sample: Sample) -> float:
     """Share of the predicted time that the lab's ports do not hold, so that what is measured is software's."""
     return float(sample.labels.get(UNHELD, 0.0))
 
@@ -57,16 +57,16 @@ def behind_bounds(samples: Iterable[Sample]) -> float | None:
     Of several statistics of a figure the median or mean counts, over ranks that of the slowest; times of single frames,
     which ports do not hold, do not.
     """
-    return max((_behind(sample) for sample in samples if _decided_by_links(sample)), default=None)
+    return max((_compute_shortfall(sample) for sample in samples if _decided_by_links(sample)), default=None)
 
 
 def _decided_by_links(sample: Sample) -> bool:
     central = "over" in sample.labels or sample.labels.get("statistic") not in ("min", "max")
     bound = sample.metric in AT_LEAST | AT_MOST and sample.predicted is not None and sample.predicted > 0
-    return bound and central and unheld(sample) <= MOSTLY_UNHELD
+    return bound and central and read_unheld_share(sample) <= MOSTLY_UNHELD
 
 
-def _behind(sample: Sample) -> float:
+def _compute_shortfall(sample: Sample) -> float:
     predicted = sample.predicted or 0.0
     if sample.metric in AT_LEAST:
         return sample.value / predicted - 1
@@ -77,19 +77,19 @@ def judge_wire(samples: Iterable[Sample]) -> list[Finding]:
     """Whether figures are beyond what links allow; of each metric the one that is farthest."""
     farthest: dict[str, tuple[float, Sample]] = {}
     for sample in samples:
-        beyond = _beyond(sample)
+        beyond = _compute_excess(sample)
         if beyond > max(BEYOND, farthest.get(sample.metric, (0.0, sample))[0]):
             farthest[sample.metric] = beyond, sample
     return [(Verdict.INVALID, _sentence(sample)) for _, sample in farthest.values()]
 
 
-def _beyond(sample: Sample) -> float:
+def _compute_excess(sample: Sample) -> float:
     """By which share a figure is beyond its bound; 0 or less where it is not."""
     if sample.metric in _USE:
         return sample.value - 1
     if sample.predicted is None or sample.predicted <= 0:
         return 0.0
-    held = 1 - unheld(sample)
+    held = 1 - read_unheld_share(sample)
     if sample.metric in AT_LEAST:
         return 1 - sample.value / (sample.predicted * held) if held > 0 else 0.0
     if sample.metric in AT_MOST:
@@ -104,7 +104,9 @@ def _sentence(sample: Sample) -> str:
     of = [f"{labels['src']}→{labels['dst']}"] if "src" in labels and "dst" in labels else []
     what = " ".join([sample.metric, *of, *([f"{labels['bytes']} B"] if "bytes" in labels else [])])
     time = sample.metric in AT_LEAST
-    limit = format_quantity((sample.predicted or 0.0) * (1 - unheld(sample)) ** (1 if time else -1), sample.unit)
+    limit = format_quantity(
+        (sample.predicted or 0.0) * (1 - read_unheld_share(sample)) ** (1 if time else -1), sample.unit
+    )
     allowed = f"at {'least' if time else 'most'} {limit}"
     return f"{what} is {format_quantity(sample.value, sample.unit)} where the links allow {allowed}: {_NOT_THE_LINKS}"
 

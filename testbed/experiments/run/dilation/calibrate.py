@@ -16,7 +16,7 @@ from testbed.engines.machine.calibration import Calibration, first_guess, machin
 from testbed.engines.machine.probe import require
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.dilation.choose import chosen, next_step
+from testbed.experiments.run.dilation.choose import choose_step, next_step
 from testbed.experiments.run.dilation.pilot import make_pilot, trial
 from testbed.experiments.run.in_session import check_paths
 from testbed.planning import Plan, make_plan
@@ -77,7 +77,7 @@ def _frame_hops(plan: Plan, lab: Session, progress: Progress) -> tuple[float, fl
         found = trial(plan, lab, pilot, step)
         tried[step] = found.verdict is Verdict.PASS
         progress(f"4×4 torus: {rate}: {'; '.join([found.verdict.word, *found.reasons[:1]])}")
-    best = chosen(_STEPS, tried)
+    best = choose_step(_STEPS, tried)
     if best is None:
         raise CapabilityError(
             "this machine forwards no load as predicted, however slow; end what else keeps it busy and calibrate again"

@@ -90,20 +90,20 @@ class _Search:
         time, and gives up after _JOB_TRIALS of them. After _MOST_SECONDS what is known by then is taken.
         """
         while True:
-            tried = self._tried(with_job)
+            tried = self._summarise_trials(with_job)
             step = next_step(self.allowed, tried, self.guess, leap=not self.jobs_failed)
-            best = chosen(self.allowed, tried)
+            best = choose_step(self.allowed, tried)
             enough = time.monotonic() - self.began > _MOST_SECONDS
             if step is None or (enough and (best is not None or self.jobs_failed)):
                 return best
             if not any(one.passed and one.dilation <= step for one in self.trials if not one.job):
                 self._try(step, None)
-            if with_job and self._tried(with_job).get(step, True):
+            if with_job and self._summarise_trials(with_job).get(step, True):
                 self._try(step, pilot_job(self.plan, step, modelled=bool(self.lab.facts.pace)))
                 if len(self.jobs_failed) == _JOB_TRIALS:
                     return None
 
-    def _tried(self, with_job: bool) -> dict[float, bool]:
+    def _summarise_trials(self, with_job: bool) -> dict[float, bool]:
         """Dilation → whether the lab kept up with all that was tried there."""
         counted = [one for one in self.trials if with_job or not one.job]
         return {
@@ -202,7 +202,7 @@ def steps(least: float, most: float) -> tuple[float, ...]:
     return tuple(step for step in takewhile(lambda step: step <= most, every) if step >= least)
 
 
-def chosen(steps: Sequence[float], tried: Mapping[float, bool]) -> float | None:
+def choose_step(steps: Sequence[float], tried: Mapping[float, bool]) -> float | None:
     """The smallest step that was faithful and has none above it that was not; None = there is none yet."""
     floor = _floor(tried)
     return min((step for step in steps if tried.get(step) and step > floor), default=None)
@@ -221,7 +221,7 @@ def next_step(steps: Sequence[float], tried: Mapping[float, bool], guess: float,
         return None
     if not tried:
         return next((step for step in steps if step >= guess), steps[-1])
-    floor, ceiling = _floor(tried), chosen(steps, tried)
+    floor, ceiling = _floor(tried), choose_step(steps, tried)
     low = sum(step <= floor for step in steps) - 1  # position of the largest that failed; -1 = none did
     high = len(steps) if ceiling is None else steps.index(ceiling)
     if high - low <= 1:

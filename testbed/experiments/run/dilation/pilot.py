@@ -91,7 +91,7 @@ def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
     seconds = min(max(1, math.ceil(_FRAMES / frames)), _MAX_SECONDS)
-    return _judged(fast, lab, lambda context: run_iperf3(context, replace(pilot.spec, seconds=seconds)))
+    return _judge_run(fast, lab, lambda context: run_iperf3(context, replace(pilot.spec, seconds=seconds)))
 
 
 def pilot_job(plan: Plan, dilation: float, *, modelled: bool = False) -> Mpi | None:
@@ -122,10 +122,10 @@ def job_name(job: Mpi) -> str:
 
 def trial_of_job(plan: Plan, lab: Session, job: Mpi, dilation: float) -> Judgement:
     """Run the job at a dilation; the lab stays shaped for it."""
-    return _judged(at_dilation(plan, dilation, telemetry=0), lab, lambda context: run_mpi(context, job))
+    return _judge_run(at_dilation(plan, dilation, telemetry=0), lab, lambda context: run_mpi(context, job))
 
 
-def _judged(plan: Plan, lab: Session, run: Callable[[Context], LoadOutcome]) -> Judgement:
+def _judge_run(plan: Plan, lab: Session, run: Callable[[Context], LoadOutcome]) -> Judgement:
     lab.set_rates(plan)
     # Loads count from 1: nothing of the pilot is taken for a part of them.
     context = Context(plan, lab, {"load": "0"}, lambda name, text: None, lambda text: None)

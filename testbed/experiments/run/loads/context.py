@@ -273,7 +273,7 @@ class FrameLedger:
         return judge_losses(lost, after.arrived - self._before.arrived)
 
 
-def flooded(plan: Plan, lab: Session) -> int:
+def count_flooded(plan: Plan, lab: Session) -> int:
     """Frames sent along a VLAN's tree so far, counted at every switch on it; 0 where nothing is learned."""
     return lab.frames().flooded if isinstance(plan.vlans, LearningPlan) else 0
 

@@ -84,8 +84,8 @@ def assess(
                 "takeover": max((seconds for seconds in back if seconds is not None), default=None),
                 # of a manager that was killed: until the next one steers
                 "manager_takeover": max((one.ended - one.began for one in deposed if not one.error), default=None),
-                "recovery": _latest([event.recovered for event in heard], death),
-                "settled": _latest([event.settled for event in heard], death),
+                "recovery": _find_latest([event.recovered for event in heard], death),
+                "settled": _find_latest([event.settled for event in heard], death),
                 "frames_lost": sum(window.lost for window in windows),
                 "lost_by_pair": [window.lost for window in windows],
                 "hosts_moved": sum(event.hosts_moved for event in heard),
@@ -116,7 +116,7 @@ def _moments(outlooks: Sequence[Outlook]) -> list[list[int]]:
     return found
 
 
-def _latest(times: Sequence[float | None], death: float) -> float | None:
+def _find_latest(times: Sequence[float | None], death: float) -> float | None:
     """The latest of some times, from the death on; None where one is yet to come, or there are none."""
     there = [time for time in times if time is not None]
     return max(there) - death if there and len(there) == len(times) else None

@@ -73,7 +73,7 @@ class _Job:
         at_once = 0 if self.held else members * (1 + LATE_AT_ONCE) * MAX_WIRE_FRAME
         return exchange_bound(wires, self.plan.routes, between, at_once=at_once, edges_only=edges_only)
 
-    def nearest(self, ranks: int) -> float:
+    def compute_min_latency(self, ranks: int) -> float:
         """Seconds of an empty message between the nearest of the first ranks on different hosts; 0 if all share one."""
         there = set(self.hosts[:ranks])
         pairs = [(a, b) for a in there for b in there if a != b]
@@ -120,7 +120,7 @@ def _all_receive(job: _Job, labels: _Labels) -> float:
     apart = next(((0, rank) for rank in ranks if job.hosts[rank] != job.hosts[0]), None)
     if apart is None:
         return 0.0
-    return max(job.nearest(len(ranks)), job.exchange({apart: int(labels["bytes"])}, edges_only=True))
+    return max(job.compute_min_latency(len(ranks)), job.exchange({apart: int(labels["bytes"])}, edges_only=True))
 
 
 _RING: _Seconds = _exchange(lambda ranks: [(rank, (rank + 1) % ranks) for rank in range(ranks)])
@@ -137,7 +137,7 @@ _SECONDS: dict[str, _Seconds] = {
     "mpi_alltoall": _alltoall,
     "mpi_allreduce": _all_receive,
     "mpi_bcast": _all_receive,
-    "mpi_barrier": lambda job, labels: job.nearest(int(labels["ranks"])),
+    "mpi_barrier": lambda job, labels: job.compute_min_latency(int(labels["ranks"])),
 }
 # Messages that a rate counts for one of these, where it is more than one.
 _COUNTED = {"mpi_sendrecv": 2, "mpi_exchange": 4, "mpi_bidirectional": 2}

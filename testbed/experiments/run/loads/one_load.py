@@ -102,7 +102,7 @@ def run_load(
             outcome.samples = [replace(sample, predicted=None) for sample in outcome.samples]
         return outcome
 
-    return judged(replace(context, moving=moving), folder, run)
+    return record_outcome(replace(context, moving=moving), folder, run)
 
 
 def load_context(
@@ -137,7 +137,7 @@ def raw_folder(number: int, title: str) -> str:
     return f"raw/{number}-{title.replace(' ', '-')}"
 
 
-def judged(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
+def record_outcome(context: Context, folder: ResultFolder, run: Callable[[Context], LoadOutcome]) -> LoadRecord:
     """Run what gives the outcome of a load in a lab; a load that fails is a record as well."""
     expected = context.plan.scenario.expect == "deadlock"
     return record_of(context.labels, folder, lambda: run(context), deadlock=Verdict.PASS if expected else Verdict.FAIL)

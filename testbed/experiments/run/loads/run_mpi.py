@@ -16,7 +16,7 @@ from testbed.engines.lab.hosts import jobs
 from testbed.engines.lab.hosts.confine import guard
 from testbed.engines.lab.hosts.jobs import npb_job
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
-from testbed.experiments.run.checks.wire import MOSTLY_UNHELD, behind_bounds, bounded, judge_goodput, unheld
+from testbed.experiments.run.checks.wire import MOSTLY_UNHELD, behind_bounds, bounded, judge_goodput, read_unheld_share
 from testbed.experiments.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.experiments.run.loads.members import member_use
 from testbed.experiments.run.loads.mpi_bounds import mpi_bound, payload_bits
@@ -129,9 +129,11 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     seconds = max(result.outputs[one.id].seconds for one in (proxies or [process]))
     outcome.samples.append(context.laboratory("mpi_lab_time", seconds, "s", {}))
     fair = _fair(context, prepared)
-    samples = [_finished(context, prepared, sample, fair) for sample in parsed.samples]
+    samples = [_convert_sample(context, prepared, sample, fair) for sample in parsed.samples]
     outcome.samples += [
-        sample for sample in samples if sample.metric not in _SINGLE_MESSAGES or unheld(sample) <= MOSTLY_UNHELD
+        sample
+        for sample in samples
+        if sample.metric not in _SINGLE_MESSAGES or read_unheld_share(sample) <= MOSTLY_UNHELD
     ]
     outcome.findings += _judge_pattern(context, prepared, samples)
     if trace is not None:
@@ -141,7 +143,10 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
         outcome.samples += member_use(context, context.plan.bundles, result)[0]
     lost = ledger.close()
     confirmed = not lost and _as_predicted([sample for sample in outcome.samples if sample.metric == "goodput"])
-    behind, lone = None if lost else behind_bounds(samples), any(unheld(one) > MOSTLY_UNHELD for one in samples)
+    behind, lone = (
+        None if lost else behind_bounds(samples),
+        any(read_unheld_share(one) > MOSTLY_UNHELD for one in samples),
+    )
     computing = parsed.computing if parsed.computing is not None or trace is None else trace.computing
     outcome.findings += judge_machine(
         [result], confirmed=confirmed, behind=behind, lone=lone, computing=computing or 0.0
@@ -259,7 +264,9 @@ def _prove_crossing(context: Context, prepared: Prepared, moved: int, sent: Mapp
         )
 
 
-def _finished(context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float]) -> Sample:
+def _convert_sample(
+    context: Context, prepared: Prepared, sample: Sample, fair: Mapping[tuple[str, str], float]
+) -> Sample:
     """Return a job's sample in real-world units, with hosts for ranks, and its prediction or bound."""
     least = mpi_bound(context.plan, prepared.ranks.hosts, sample, exact=context.lab.facts.shapes_idle_ports)
     names = {

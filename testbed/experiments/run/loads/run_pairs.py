@@ -9,7 +9,7 @@ from testbed.base.model import host_ip
 from testbed.dataplane.predict import Least
 from testbed.dataplane.predict.round_trip import frame_sizes, round_trips
 from testbed.experiments.run.checks.fidelity import Verdict, judge_lateness
-from testbed.experiments.run.checks.wire import bounded, marked
+from testbed.experiments.run.checks.wire import bounded, mark_unheld
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.fabric.traffic import flows
 from testbed.planning import Plan
@@ -93,7 +93,7 @@ def _measure(
             if metric in _BOUND and (alone or metric == "rtt_min"):
                 sample = bounded(sample, least)
             elif alone and metric.startswith(_ROUND_TRIP):
-                sample = marked(sample, least)
+                sample = mark_unheld(sample, least)
             outcome.samples.append(sample)
         if figures.lost > 0:
             lost = f"{end.source}→{end.destination} lost {100 * figures.lost:.2g} % of its {tool.what}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from testbed.base.errors import InputError, did_you_mean
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 from testbed.ui.teaching.figures import fair_shares, figure
 from testbed.ui.teaching.work import Work
 
@@ -32,20 +32,22 @@ def judge_number(work: Work, demand: Number) -> str | None:
     expected = figure(work, demand.expect)
     if abs(given - expected) <= max(demand.within * abs(expected), 1e-9):
         return None
-    known = next((says for text, says in (demand.wrong or {}).items() if _near(given, float(text), demand.within)), "")
+    known = next(
+        (says for text, says in (demand.wrong or {}).items() if _is_near(given, float(text), demand.within)), ""
+    )
     direction = "too large" if given > expected else "too small"
     unit = f" {demand.unit}" if demand.unit else ""
     return f"{demand.key}: {given:g}{unit} is {direction}. {known or demand.why}".rstrip()
 
 
-def _near(given: float, known: float, within: float) -> bool:
+def _is_near(given: float, known: float, within: float) -> bool:
     return abs(given - known) <= max(within * abs(known), 1e-9)
 
 
 def _number(work: Work, key: str) -> float:
     given = work.answer(key)
     if isinstance(given, bool) or not isinstance(given, int | float):
-        sentence = f"should be a number, with a point and without a unit, such as 2.5, not {shown(given)}"
+        sentence = f"should be a number, with a point and without a unit, such as 2.5, not {format_value(given)}"
         raise InputError.one(key, sentence, "answers.yaml")
     return float(given)
 
@@ -62,7 +64,7 @@ def judge_choice(work: Work, demand: Choice) -> str | None:
     """Look what the option's sentence says."""
     given = str(work.answer(demand.key)).strip().lower()
     if given not in demand.options:
-        sentence = f"should be one of {', '.join(demand.options)}, not {shown(given)}"
+        sentence = f"should be one of {', '.join(demand.options)}, not {format_value(given)}"
         raise InputError.one(demand.key, sentence, "answers.yaml")
     says = demand.options[given]
     return f"{demand.key}: {given} is not it. {says}" if says else None
@@ -84,7 +86,7 @@ def judge_shares(work: Work, demand: Shares) -> str | None:
     given = work.answer(demand.key)
     if not isinstance(given, dict):
         example = next(iter(expected))
-        sentence = f"should be a block of flows such as {{{example}: 500}}, not {shown(given)}"
+        sentence = f"should be a block of flows such as {{{example}: 500}}, not {format_value(given)}"
         raise InputError.one(demand.key, sentence, "answers.yaml")
     for flow in given:
         if flow not in expected:
@@ -98,7 +100,7 @@ def judge_shares(work: Work, demand: Shares) -> str | None:
         return None
     flow = wrong[0]
     more, right = given[flow] > expected[flow], len(expected) - len(wrong)
-    if more and _overfull(given, expected):
+    if more and _is_overfull(given, expected):
         why = "together with the flows it meets it would need more than a link has"
     elif more:
         why = "it would take from a flow that has less, which max–min fairness does not let it"
@@ -111,7 +113,7 @@ def judge_shares(work: Work, demand: Shares) -> str | None:
     return f"{demand.key}: {right} of {len(expected)} flows are right. {flow} gets {direction}: {why}"
 
 
-def _overfull(given: dict[str, float], expected: dict[str, float]) -> bool:
+def _is_overfull(given: dict[str, float], expected: dict[str, float]) -> bool:
     return sum(given.values()) > sum(expected.values())
 
 
@@ -128,7 +130,7 @@ def judge_order(work: Work, demand: Order) -> str | None:
     """Name the first two that stand the wrong way round."""
     given = work.answer(demand.key)
     if not isinstance(given, Sequence) or isinstance(given, str) or sorted(map(str, given)) != sorted(demand.by):
-        sentence = f"should be a list of all of {', '.join(demand.by)}, each once, not {shown(given)}"
+        sentence = f"should be a list of all of {', '.join(demand.by)}, each once, not {format_value(given)}"
         raise InputError.one(demand.key, sentence, "answers.yaml")
     names = [str(name) for name in given]
     values = [figure(work, demand.by[name]) for name in names]

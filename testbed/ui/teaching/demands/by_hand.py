@@ -12,7 +12,7 @@ from testbed.base.model import Topology
 from testbed.dataplane.predict import Wires, fair_goodput, transport
 from testbed.fabric.routing.turns import breadth_first_levels
 from testbed.fabric.traffic import flows
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 from testbed.ui.teaching.flood import Flooding, flood
 from testbed.ui.teaching.switches import Switches
 from testbed.ui.teaching.work import Work
@@ -28,14 +28,14 @@ class File:
     wiring: str  # a scenario of the exercise
 
 
-def _all(work: Work, demand: File) -> tuple[Switches, list[Flooding]]:
+def _flood_all_hosts(work: Work, demand: File) -> tuple[Switches, list[Flooding]]:
     switches = work.switches(demand.file, demand.wiring)
     return switches, [flood(switches, host) for host in range(switches.topology.host_count)]
 
 
 def judge_no_storm(work: Work, demand: File) -> str | None:
     """No broadcast circulates, and no host gets it twice."""
-    switches, found = _all(work, demand)
+    switches, found = _flood_all_hosts(work, demand)
     topology = switches.topology
     for host, flooding in enumerate(found):
         name = topology.host_name(host)
@@ -56,7 +56,7 @@ def judge_no_storm(work: Work, demand: File) -> str | None:
 
 def judge_every_pair(work: Work, demand: File) -> str | None:
     """Each host reaches each other one."""
-    switches, found = _all(work, demand)
+    switches, found = _flood_all_hosts(work, demand)
     topology = switches.topology
     if any(flooding.loop for flooding in found):
         return f"{demand.file}: nothing arrives reliably while a broadcast circulates; break the loop first"
@@ -154,7 +154,7 @@ def _paths(work: Work, demand: File) -> Iterator[tuple[int, int, tuple[int, ...]
     if judge_no_storm(work, demand) or judge_every_pair(work, demand):
         sentence = "is judged when no broadcast circulates and every pair speaks; only then has each pair a path"
         raise InputError.one("", sentence, demand.file)
-    for host, flooding in enumerate(_all(work, demand)[1]):
+    for host, flooding in enumerate(_flood_all_hosts(work, demand)[1]):
         for end, copies in sorted(flooding.copies.items()):
             yield host, end, copies[0]
 
@@ -300,7 +300,7 @@ def judge_pvid_of(work: Work, demand: PvidOf) -> str | None:
     pvids = {topology.host_name(host): switches.of_host(host).pvid for host in range(topology.host_count)}
     given = work.answer(demand.key)
     if not isinstance(given, int):
-        raise InputError.one(demand.key, f"should be the number of a VLAN, not {shown(given)}", "answers.yaml")
+        raise InputError.one(demand.key, f"should be the number of a VLAN, not {format_value(given)}", "answers.yaml")
     if given == pvids[demand.host]:
         return None
     if given == pvids[demand.other]:

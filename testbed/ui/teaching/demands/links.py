@@ -17,11 +17,11 @@ from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing.paths import hops, mean_switches_on_path, traffic_load
 from testbed.fabric.routing.stp import StpOptions, route_stp, spanning_tree
 from testbed.fabric.topologies.build import components
-from testbed.scenario.models import shown
+from testbed.scenario.models import format_value
 from testbed.ui.teaching.work import Work
 
 
-def listed(work: Work, key: str) -> list[str]:
+def read_names(work: Work, key: str) -> list[str]:
     """An answer that is a list of names.
 
     Raises:
@@ -29,7 +29,7 @@ def listed(work: Work, key: str) -> list[str]:
     """
     given = work.answer(key)
     if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(one, str) for one in given):
-        raise InputError.one(key, f"should be a list such as [s1-s2, s2-s3], not {shown(given)}", "answers.yaml")
+        raise InputError.one(key, f"should be a list such as [s1-s2, s2-s3], not {format_value(given)}", "answers.yaml")
     return [str(one) for one in given]
 
 
@@ -78,7 +78,7 @@ class Blocked:
 def judge_blocked(work: Work, demand: Blocked) -> str | None:
     """Compare, and say what is wrong with what would be left."""
     topology = work.wiring(demand.wiring)
-    given = set(links_named(topology, listed(work, demand.key), demand.key))
+    given = set(links_named(topology, read_names(work, demand.key), demand.key))
     tree = spanning_tree(topology, 0)
     right = set(range(topology.link_count)) - {int(channel) // 2 for channel in tree if channel >= 0}
     if given == right:
@@ -136,7 +136,7 @@ def judge_cycle(work: Work, demand: Cycle) -> str | None:
     """See that some path takes each two in a row."""
     plan = work.plan(demand.file)
     topology = plan.topology
-    given = [name.replace("-", "→").replace("–", "→") for name in listed(work, demand.key)]
+    given = [name.replace("-", "→").replace("–", "→") for name in read_names(work, demand.key)]
     known = [topology.channel_name(channel) for channel in range(2 * topology.link_count)]
     for name in given:
         if name not in known:
@@ -176,7 +176,7 @@ def judge_spared(work: Work, demand: Spared) -> str | None:
     plan = work.given_plan(demand.file)
     topology = plan.topology
     off = np.zeros(topology.link_count, dtype=bool)
-    off[links_named(topology, listed(work, demand.key), demand.key)] = True
+    off[links_named(topology, read_names(work, demand.key), demand.key)] = True
     traffic = of_pattern(demand.pattern, topology, plan.scenario.lab.seed)
     before = float(traffic_load(topology, plan.routes, traffic.matrix).max())
     bare = _neighbours_without_link(topology, off)
@@ -198,7 +198,7 @@ def judge_spared(work: Work, demand: Spared) -> str | None:
             f"{before:g}"
         )
     best = choose_links(plan, traffic).selection.off
-    saved, most = (_saved(topology, one, demand.model) for one in (off, best))
+    saved, most = (_compute_saving(topology, one, demand.model) for one in (off, best))
     if saved < demand.share * most:
         return (
             f"{demand.key}: saves {saved:.1f} W of {most:.1f} W that can be; more links carry nothing that others "
@@ -216,7 +216,7 @@ def _neighbours_without_link(topology: Topology, off: Bools) -> str:
     return ""
 
 
-def _saved(topology: Topology, off: Bools, model: str) -> float:
+def _compute_saving(topology: Topology, off: Bools, model: str) -> float:
     on = ["1G"] * topology.link_count
     then = ["off" if gone else "1G" for gone in off.tolist()]
     watts = [fabric_watts(topology, POWER_MODELS[model], speeds).sum() for speeds in (on, then)]

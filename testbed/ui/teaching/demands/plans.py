@@ -39,11 +39,11 @@ class PlanDemand:
 
 def judge_plan(work: Work, demand: PlanDemand) -> str | None:
     """Compare fabric, proof and figures, in this order; the first that is wrong is told."""
-    found = next(_wrong(work, demand), None)
+    found = next(_list_faults(work, demand), None)
     return None if found is None else f"{demand.file}: {found}"
 
 
-def _wrong(work: Work, demand: PlanDemand) -> Iterator[str]:
+def _list_faults(work: Work, demand: PlanDemand) -> Iterator[str]:
     given, wanted = work.scenario(demand.file), work.wiring(demand.wiring)
     yield from _wrong_fabric(build_fabric(given), wanted, demand.dead_links)
     if demand.assignment and given.assignment_kind != demand.assignment:
