@@ -75,7 +75,7 @@ PLACES = (
 )
 # Who judges: all that need no lab and measure nothing. Of those that a fault concerns, so many seconds at most, and
 # a few first, so that few files of tests are read where these notice it.
-JUDGES = ("tests/unit/test_*.py", "tests/property/test_*.py", "tests/golden/test_*.py")
+JUDGES = ("tests/unit/*/test_*.py", "tests/property/test_*.py", "tests/golden/test_*.py")
 _NO_JUDGES = "lab or long or alone or quiet"
 _SECONDS, _FIRST = 60.0, 30
 
