@@ -162,5 +162,7 @@ def _compile_kernel(function: Kernel, **options: bool) -> Kernel:
         _tell()
         return cast(Kernel, decorate(**{**options, "cache": False})(function))
     # numba itself compiles anew only when the function's own file has changed, but a kernel may call one of another.
-    compiled._cache._cache_file._source_stamp = _stamp(function.__module__)
+    # By the version, which is read first: what is kept of other sources may hold types that are no more.
+    kept = compiled._cache._cache_file
+    kept._version = f"{kept._version} {_stamp(function.__module__)}"
     return cast(Kernel, compiled)

@@ -88,7 +88,7 @@ def nothing_left(mark: str, before: Outside) -> None:
 
 
 @pytest.fixture
-def is_unmodified(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Within seconds after the test nothing may be left of all that it made; gives the mark of what it starts."""
     mark, before = uuid4().hex, Outside.now()
     monkeypatch.setenv(MARK, mark)

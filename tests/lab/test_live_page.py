@@ -126,7 +126,7 @@ def click(driver: Chrome, element: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)  # it times the first picture
-@pytest.mark.usefixtures("is_unmodified")
+@pytest.mark.usefixtures("untouched")
 def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
     plan = plan_of(MANAGED)
     with build_lab(plan) as lab, listening_socket(None) as listening:
@@ -165,7 +165,7 @@ def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
         assert "ended" not in lab.status().doing
 
 
-@pytest.mark.usefixtures("is_unmodified")
+@pytest.mark.usefixtures("untouched")
 def test_a_page_on_a_phone_keeps_its_last_picture_when_the_lab_ends(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = plan_of("name: small\ntopology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}")
@@ -258,7 +258,7 @@ def said(driver: Chrome, words: str) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("is_unmodified")
+@pytest.mark.usefixtures("untouched")
 def test_a_lab_is_loaded_and_regulated_and_a_switch_killed_by_buttons(tmp_path):
     (tmp_path / "small.yaml").write_text(
         "topology: {kind: ring, switches: 4}\nrouting: {kind: updown, selection: tree}\n"
@@ -319,7 +319,7 @@ def press_buttons(driver: Chrome) -> None:
 
 @pytest.mark.long
 @pytest.mark.alone
-@pytest.mark.usefixtures("is_unmodified")
+@pytest.mark.usefixtures("untouched")
 def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
     text_of = Path("scenarios/ring5-deadlock.yaml").read_text(encoding="utf-8")
     first = "workloads:\n  - {kind: iperf3, protocol: udp, pattern: 'pairs:h1>h5', seconds: 2, omit: 0, repeats: 1}"

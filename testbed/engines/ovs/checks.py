@@ -211,9 +211,9 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
             if learns and len(ports) > 1:  # flooded, for an address that has been forgotten: also by the path's bundle
                 ports &= members.keys()
             if len(ports) != 1 or not ports <= members.keys():
-                format_conditions = " and ".join(map(str, sorted(ports))) or "none"
+                shown = " and ".join(map(str, sorted(ports))) or "none"
                 wanted = " or ".join(map(str, members))
-                raise WorkloadError(f"{switch} sends {frame} by port {format_conditions} instead of {wanted}")
+                raise WorkloadError(f"{switch} sends {frame} by port {shown} instead of {wanted}")
             channels.append(members[ports.pop()])
         return tuple(channels)
 

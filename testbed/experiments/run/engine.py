@@ -79,7 +79,7 @@ class Engine:
     # builds a lab on this machine, which outlives this program if the last argument says so; None = it cannot
     build: Callable[[Plan, Progress, bool], LabClient] | None = None
     # builds what carries a plan's frames, stores what it is and checks its paths; it ends with the block. None = there
-    # is nothing to hold, see in_session.checked()
+    # is nothing to hold, see in_session
     session: Callable[[Plan, ResultFolder, Progress], AbstractContextManager[Session]] | None = None
 
 

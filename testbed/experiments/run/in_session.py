@@ -97,7 +97,7 @@ def lab_facts(settled: Plan, choice: DilationChoice | None, lab: Session) -> dic
         "engine": settled.scenario.engine,
         "dilation": settled.scenario.lab.chosen_dilation,
         "dilation_choice": asdict(choice) if choice else None,
-        "shapes_idle_ports": lab.facts.shapes_idle_ports,
+        "holds_lone_frames": lab.facts.shapes_idle_ports,
         "cpu_share": None if lab.facts.cpu_share is None else asdict(lab.facts.cpu_share),
         **({"pace": lab.facts.pace} if lab.facts.pace else {}),
     }

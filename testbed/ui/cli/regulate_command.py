@@ -90,9 +90,7 @@ def regulate(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is watched")
     ] = WATCHED,
-    restore_links: Annotated[
-        bool, typer.Option("--all-on", help="with --running: switch all links on again instead")
-    ] = False,
+    all_on: Annotated[bool, typer.Option("--all-on", help="with --running: switch all links on again instead")] = False,
     machines: MACHINES = None,
     cluster: SCHEDULER = None,
     insecure: INSECURE = False,
@@ -115,9 +113,9 @@ def regulate(
     if machines is not None or cluster is not None or insecure:
         _require_no_machines(every=every is not None, running=running)
     if running:
-        _regulate_running(name, model, form, seconds=None if restore_links else seconds)
+        _regulate_running(name, model, form, seconds=None if all_on else seconds)
         return
-    if restore_links:
+    if all_on:
         raise InputError.one("--all-on", "is for a lab that runs already; say --running")
     from testbed.experiments.regulate.power import models_for
     from testbed.scenario import find_scenario, load_scenario

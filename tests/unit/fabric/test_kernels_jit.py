@@ -63,6 +63,22 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed
     assert called(tmp_path) == "21"
 
 
+@pytest.mark.slow
+def test_a_kernel_whose_type_has_another_name_is_compiled_anew(tmp_path):
+    """What is kept names the types of arguments, and one that is gone cannot be read."""
+    package = tmp_path / "testbed" / "fabric" / "kernels"
+    package.mkdir(parents=True)
+    copy_jit(package)
+    text = (
+        "from typing import NamedTuple\nfrom testbed.base.jit import jit\n\n\n"
+        "class {0}(NamedTuple):\n    size: int\n\n\n"
+        "@jit\ndef measure(pair):\n    return pair.size\n\n\ndef caller():\n    return measure({0}(7))\n"
+    )
+    for name in ("Pair", "PairOfSwitches"):
+        (package / "caller.py").write_text(text.format(name))
+        assert called(tmp_path) == "7"
+
+
 def test_kernels_can_be_interpreted_without_importing_numba():
     program = (
         "import sys; import numpy as np; from testbed.fabric.kernels.vlans import used_entries as kernel; "
@@ -128,9 +144,9 @@ def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
     program = (
         "import sys; from testbed.scenario import find_scenario, load_scenario\n"
         "from testbed.planning import make_plan\n"
-        "from testbed.experiments.run.engines import standing\n"
+        "from testbed.experiments.run.engines import find_lab_engine\n"
         "plan = make_plan(load_scenario(find_scenario('torus4x4'))); "
-        "standing(plan.scenario); print('numba' in sys.modules)"
+        "find_lab_engine(plan.scenario); print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

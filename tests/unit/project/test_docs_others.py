@@ -132,7 +132,7 @@ def test_commands_of_an_exercise_end_as_they_should(name, tmp_path, monkeypatch)
     found = course.find(name)
     monkeypatch.chdir(tmp_path)
     work.begin(found.name, found.folder / START, found.folder / course.SHEET, Path(found.name))
-    before = tmp_path / "is_unmodified"
+    before = tmp_path / "untouched"
     shutil.copytree(found.name, before / found.name)
     for file in (FOLDER / SOLUTIONS / found.name).iterdir():
         shutil.copy(file, found.name)

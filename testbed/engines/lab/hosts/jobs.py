@@ -273,7 +273,7 @@ def official_folder() -> Path | None:
 
 
 def _require_sources(folder: Path, spec: Npb) -> None:
-    lacking = [find_part for find_part in (*_PARTS, spec.kernel) if not (folder / find_part).exists()]
+    lacking = [part for part in (*_PARTS, spec.kernel) if not (folder / part).exists()]
     if lacking:
         inside = sorted(path.name for path in folder.glob("NPB*-MPI")) if folder.is_dir() else []
         meant = f'. Did you mean "{folder / inside[0]}"?' if inside else ""

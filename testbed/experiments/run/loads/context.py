@@ -283,8 +283,8 @@ def flood_findings(plan: Plan, before: int, after: int) -> list[Finding]:
 
     Args:
         plan: what ran.
-        before: flooded() before the loads.
-        after: flooded() after them.
+        before: count as below before the loads.
+        after: count as below after them.
     """
     if not isinstance(plan.vlans, LearningPlan) or after == before or plan.scenario.lab.arp == "broadcast":
         return []
