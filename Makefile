@@ -88,6 +88,7 @@ check: setup-dev ## formatting, lint, types, layers, and that generated files ar
 	.venv/bin/ruff check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+	.venv/bin/python scripts/check_names.py
 	.venv/bin/testbed schema --check
 
 docs: setup-dev ## build the documentation site into .cache/site; a broken link is a failure

@@ -1,0 +1,46 @@
+"""The check of names finds each kind of name that it forbids."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "check_names.py"
+
+
+def list_problems(root: Path) -> list[str]:
+    spec = importlib.util.spec_from_file_location("check_names", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: list[str] = module.list_problems(root)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"testbed/base/a.py": "def _told(x): ..."}, "testbed/base/a.py:1: _told says not what it does"),
+        (
+            {"testbed/base/a.py": "class Row: ...", "testbed/base/b.py": "\nclass Row: ..."},
+            "2 classes of base are called",
+        ),
+        (
+            {"testbed/ui/a.py": "class Outcome: ...", "testbed/base/b.py": "class Outcome: ..."},
+            "Outcome is the name of 2",
+        ),
+    ],
+)
+def test_a_name_that_says_nothing_or_too_much_is_found(files, sentence, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (problem,) = list_problems(tmp_path)
+    assert sentence in problem
+
+
+def test_names_of_the_program_are_as_they_should_be():
+    assert list_problems(SCRIPT.parents[1]) == []
