@@ -43,6 +43,18 @@ class Group:
     spec: str  # attribute of an entry with the dataclass of its parameters
 
 
+# What plug-ins import, by its place in release 1.0 → its place now.
+_MOVED = {
+    "testbed.errors": "testbed.base.errors",
+    "testbed.model": "testbed.base.model",
+    "testbed.plan": "testbed.planning",
+    "testbed.routing": "testbed.fabric.routing",
+    "testbed.topologies": "testbed.fabric.topologies",
+    "testbed.traffic": "testbed.fabric.traffic",
+    "testbed.units": "testbed.base.units",
+    "testbed.vlans": "testbed.fabric.vlans",
+    "testbed.workloads": "testbed.scenario.workloads",
+}
 GROUPS: dict[str, Group] = {
     "topologies": Group(TOPOLOGIES, TopologyKind, "topology", "spec"),
     "routings": Group(ROUTINGS, RoutingKind, "routing", "options"),
@@ -239,9 +251,16 @@ def _run(file: PluginFile) -> ModuleType:
         if isinstance(error, SyntaxError):
             raise InputError.one("", f"line {error.lineno}: {error.msg}") from error
         if isinstance(error, Exception | SystemExit):
-            raise InputError.one("", f"raised {describe_exception(error, file.path)}") from error
+            raise InputError.one("", f"raised {describe_exception(error, file.path)}{_suggest_place(error)}") from error
         raise
     return module
+
+
+def _suggest_place(error: BaseException) -> str:
+    """Where the module is now that could not be imported; empty where it never was one of ours."""
+    old = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    place = next((new + old[len(was) :] for was, new in _MOVED.items() if old == was or old.startswith(f"{was}.")), "")
+    return f"; it is {place} now" if place else ""
 
 
 def _tables_of(module: ModuleType) -> dict[str, Mapping[str, Any]]:
