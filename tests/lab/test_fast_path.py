@@ -263,7 +263,9 @@ def test_what_a_kernel_lacks_is_said_and_is_no_error(what, monkeypatch):
 
 def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
     # It reads a register that nobody has set.
-    monkeypatch.setattr(fast_path, "deciding", lambda maps: bpf.instruction(0xBF, 0, 3) + bpf.instruction(0x95))
+    monkeypatch.setattr(
+        fast_path, "make_socket_filter", lambda maps: bpf.instruction(0xBF, 0, 3) + bpf.instruction(0x95)
+    )
     order = build_order(plan_of(_MESH))
     found, why = open_fast_path(order, "userspace", [("s1", "lo", 1)])
     assert found is None

@@ -54,6 +54,13 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+def _become_foreground() -> None:
+    """Take the terminal, and signals as a shell gives them, whatever these tests were started by ignores."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Caller:
     """A program on a terminal, as somebody who sits there has it."""
 
@@ -65,7 +72,7 @@ class Caller:
         self.before = termios.tcgetattr(self.terminal)
         self.process = subprocess.Popen(
             command, stdin=self.terminal, stdout=self.terminal, stderr=self.terminal, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a system call
+            preexec_fn=_become_foreground,  # noqa: PLW1509 - system calls
         )  # fmt: skip
 
     def reads(self, text: bytes, limit: float = 60.0) -> None:

@@ -31,7 +31,7 @@ from testbed.engines.lab.control import registry
 from testbed.base.errors import InputError
 registry.FOLDER = Path(sys.argv[1])
 try:
-    with registry.reserved("twin"):
+    with registry.reserve_name("twin"):
         print("mine", flush=True)
         sys.stdin.read()
 except InputError as error:
@@ -92,7 +92,7 @@ def test_of_labs_in_use_the_oldest_keeps_the_bare_name(monkeypatch, tmp_path):
     ages = {31_000: 500, 800: 700, 900: 600}
     lab = SimpleNamespace(listens=lambda: True)
     found = [SimpleNamespace(init=init, owner=init + 1, scenario="long", owned=True, namespaces=lab) for init in ages]
-    monkeypatch.setattr(registry, "born", lambda init: ages[init])
+    monkeypatch.setattr(registry, "read_start_time", lambda init: ages[init])
     monkeypatch.setattr(registry, "labs", lambda: iter(found))
     names = {31_001: "long", 901: "long-901", 801: "long-801"}
     assert {entry.owner: entry.name for entry in registry.in_use()} == names

@@ -255,7 +255,7 @@ def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch,
 
 
 def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
-    monkeypatch.setattr(building, "part", lambda name: tmp_path / name)
+    monkeypatch.setattr(building, "find_part", lambda name: tmp_path / name)
     monkeypatch.setattr(image, "pack_project", lambda target, job: target.write_text(""))
     monkeypatch.setattr(building, "environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     script = tmp_path / "unshare"

@@ -157,7 +157,7 @@ def test_rules_are_waited_for_only_where_frames_have_moved():
         rounds[0] += 1
 
     lab: Any = SimpleNamespace(port_figures=lambda: ports, _in_rules=[])
-    switches: Any = SimpleNamespace(carry_counts_over=carry_over)
+    switches: Any = SimpleNamespace(flush_statistics=carry_over)
 
     def waited() -> int:
         before = rounds[0]

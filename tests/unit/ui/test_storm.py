@@ -90,7 +90,7 @@ class Ring:
 def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
     ring, nothing_missing = Ring(), SimpleNamespace(refuse=lambda: None)
     monkeypatch.setattr(
-        "testbed.experiments.run.checks.storm.standing",
+        "testbed.experiments.run.checks.storm.find_lab_engine",
         lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),
     )
     monkeypatch.setattr("testbed.ui.cli.output.results.width", 200)
