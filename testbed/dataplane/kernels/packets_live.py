@@ -219,7 +219,7 @@ def set_vlan_tag(fabric: PacketFabric, live: PacketLive, frame: int, hop: int) -
     Args:
         fabric: the network.
         live: the frames.
-        frame: as exits() left it.
+        frame: as find_egress_ports() left it.
         hop: of `chosen`.
     """
     if hop >= live.tables.arrive:

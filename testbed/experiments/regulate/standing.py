@@ -52,7 +52,7 @@ def why_not(lab: Session, plan: Plan) -> str:
 
 
 def off_now(lab: Session) -> list[int]:
-    """Links that are off by spare()."""
+    """Links that are off by switch_off()."""
     installed = _read_installed(lab)
     return [] if installed is None else installed[1]
 

@@ -65,7 +65,7 @@ def _by_rows(topology: Topology, options: SrOptions) -> bool:
 
 
 def _stages(topology: Topology, *, by_rows: bool) -> tuple[Ints, Ints]:
-    """(S,) stage of each switch and (G, S) order of the search in each, as ears() takes them."""
+    """(S,) stage of each switch and (G, S) order of the search in each, as find_ears() takes them."""
     number = np.arange(topology.switch_count, dtype=np.int32)
     if not by_rows:
         return np.zeros_like(number), number[None]
