@@ -55,6 +55,7 @@ def _watched(lab: Session, plan: Plan) -> list[int]:
 
 
 @pytest.mark.long
+@pytest.mark.quiet(seat=0)  # frames in a while are counted
 @pytest.mark.parametrize(("engine", "module"), ENGINES)
 def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: ModuleType, kept: dict[str, str]) -> None:
     plan = _plan(engine)

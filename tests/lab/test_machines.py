@@ -222,6 +222,7 @@ def recorded(run: Run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.quiet(seat=1)  # what failures cost is measured
 def test_a_cut_link_and_a_switch_die_and_what_that_costs_is_told(pair, tmp_path):
     """The link's ends are on different machines, the switch is not where the controller is, nor do clocks agree."""
     file, signals = write(tmp_path, _DIES), [""]
