@@ -164,14 +164,8 @@ BARE = frozenset(
         "wrong",
     ]
 )
-# Commands of the program, whose functions are called as they are typed; plain participles of a test's or a load's end.
+# Commands of the program, whose functions are called as they are typed.
 COMMANDS = {"testbed/ui/cli/lab_commands.py": {"up", "down"}}
-LEFT = {
-    "testbed/engines/lab/hosts/loads.py": {"both"},
-    "testbed/engines/machine/probe.py": {"needed"},
-    "testbed/engines/ovs/fast_upkeep.py": {"settled"},
-    "testbed/engines/vm/stream.py": {"started"},
-}
 # Nouns that everything could be called.
 ONCE = {"Fabric", "Measured", "Outcome", "Verdict"}
 
@@ -184,7 +178,7 @@ def list_problems(root: Path) -> list[str]:
     for file in sorted([*(root / "testbed").rglob("*.py"), *(root / "controllers").rglob("*.py")]):
         name = file.relative_to(root).as_posix()
         wing = name.split("/")[1] if name.startswith("testbed/") else "controllers"
-        allowed = COMMANDS.get(name, set()) | LEFT.get(name, set())
+        allowed = COMMANDS.get(name, set())
         tree = ast.parse(file.read_text(encoding="utf-8"))
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         problems += [

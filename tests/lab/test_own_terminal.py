@@ -275,7 +275,7 @@ runpy.run_module("testbed", run_name="__main__")
 def test_a_program_that_ends_before_it_is_waited_for_is_heard_of(lab, on_terminal):
     """As on a busy machine, where whoever has started it goes on later."""
     caller = on_terminal(sys.executable, "-c", _SLOW, "exec", lab, "h1", "--", "sh", "-c", "exit 7")
-    assert caller.ends(20) == 7
+    assert caller.ends() == 7
 
 
 def test_ctrl_z_stops_the_command_and_fg_goes_on_with_it(lab, on_terminal):

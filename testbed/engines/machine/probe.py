@@ -279,10 +279,10 @@ def _shut_in() -> Capability:
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     # A model's switches are no program.
-    require_all(needed(scenario), {SWITCHES} if scenario.engine == "realtime" else ())
+    require_all(list_needed_capabilities(scenario), {SWITCHES} if scenario.engine == "realtime" else ())
 
 
-def needed(scenario: Scenario) -> set[str]:
+def list_needed_capabilities(scenario: Scenario) -> set[str]:
     """Names of the capabilities that a scenario needs beside those of every lab."""
     names = {name for load in scenario.workloads for name in WORKLOADS[load.kind].needs}
     if scenario.lab.datapath == "kernel":

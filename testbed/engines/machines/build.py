@@ -16,7 +16,7 @@ from testbed.engines.lab.control.client import Progress
 from testbed.engines.lab.hosts.jobs import mpi_program
 from testbed.engines.lab.hosts.names import PLAN
 from testbed.engines.machine.calibration import share_refused
-from testbed.engines.machine.probe import needed
+from testbed.engines.machine.probe import list_needed_capabilities
 from testbed.engines.machines import worker
 from testbed.engines.machines.fabric import FabricClient, Machines
 from testbed.engines.machines.parts import LEAST_MTU, Cut, divide, needed_rates
@@ -38,7 +38,7 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
     Raises:
         LabError: a machine went away.
     """
-    numbers, names = range(len(machines.machines)), needed(scenario)
+    numbers, names = range(len(machines.machines)), list_needed_capabilities(scenario)
     with ThreadPoolExecutor(len(numbers)) as pool:
         said = list(pool.map(lambda number: machines.call(number, worker.describe_lacking, names), numbers))
     found = [

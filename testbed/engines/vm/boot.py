@@ -19,7 +19,7 @@ from testbed.base.files import write_whole
 from testbed.engines.vm.image import Image
 from testbed.engines.vm.machine import VirtualMachine, qemu_command
 from testbed.engines.vm.project import ALL_PARTS, pack_project, unpack_results
-from testbed.engines.vm.stream import lines, started
+from testbed.engines.vm.stream import lines, run_program
 
 _DISKS = Path("/var/tmp")
 _NEEDED_BYTES = 256 << 20  # for these; results rarely take more than a few megabytes
@@ -82,7 +82,7 @@ def run_job(
         command = qemu_command(machine, image, project, results, shown)
         last: dict[str, Any] = {}
         try:
-            with errors.open("wb") as sink, started(command, sink) as process:
+            with errors.open("wb") as sink, run_program(command, sink) as process:
                 for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
                     said = _parse_answer(text)
                     if "progress" in said:

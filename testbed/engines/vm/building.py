@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.files import make_folder
 from testbed.base.shipped import find_part
-from testbed.engines.vm.stream import lines, started
+from testbed.engines.vm.stream import lines, run_program
 
 BUILDING = ".building"  # ends the name of a folder that is not whole
 _LIMIT = 3600.0
@@ -73,7 +73,7 @@ def run_script(name: str, arguments: Sequence[str], what: str, errors: Path, pro
         "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", str(find_part("scripts") / name),
         *arguments,
     ]  # fmt: skip
-    with errors.open("wb") as sink, started(command, sink, env=environment()) as process:
+    with errors.open("wb") as sink, run_program(command, sink, env=environment()) as process:
         try:
             for line in lines(process, until=time.monotonic() + _LIMIT):
                 progress(line)

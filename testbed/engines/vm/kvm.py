@@ -14,7 +14,7 @@ from testbed.base.files import make_folder, write_whole
 from testbed.engines.lab.control.registry import FOLDER, OTHER_RECORDS
 from testbed.engines.vm.image import Image
 from testbed.engines.vm.machine import VirtualMachine, kernel_command
-from testbed.engines.vm.stream import started
+from testbed.engines.vm.stream import run_program
 
 _DEVICE = Path("/dev/kvm")
 _LIMIT = 15.0
@@ -45,7 +45,7 @@ def _probe(image: Image) -> str:
         machine = VirtualMachine("kvm", 1, 512)
         # `rdinit` names no program, so that the kernel looks for a disk and says that it has none.
         command = kernel_command(machine, image, console, "console=ttyS0 panic=-1 rdinit=/none root=/dev/none")
-        with tempfile.TemporaryFile() as errors, started(command, errors) as process:
+        with tempfile.TemporaryFile() as errors, run_program(command, errors) as process:
             until = time.monotonic() + _LIMIT
             while not _has_booted(console) and process.poll() is None and time.monotonic() < until:
                 time.sleep(_STEP)

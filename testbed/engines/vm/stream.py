@@ -17,7 +17,7 @@ _WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @contextmanager
-def started(
+def run_program(
     command: Sequence[str], errors: IO[bytes] | int, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program in a session of its own, and kill it when the block ends, however it ends.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from testbed.base.isolated import clean_environment, make_module_command
 from testbed.base.shipped import PACKAGES
 from testbed.engines.vm.machine import NEEDED_BY_TESTS, free_memory
-from testbed.engines.vm.stream import lines, started
+from testbed.engines.vm.stream import lines, run_program
 
 _TEST_LIMIT = 1200  # s for one test, translated by QEMU on a busy machine
 # Where pytest looks unless it is told: to read all tests only to deselect them takes longer than some of these.
@@ -25,7 +25,7 @@ def run_tests(arguments: Sequence[str], line: Callable[[str], None]) -> int:
     # What a lab needs is in the machine, so a test that is skipped for want of it has failed.
     # CI makes pytest give whole reasons in its summary.
     environment = {**clean_environment(), "TESTBED_REQUIRE_LAB": "1", "TESTBED_IN_VM": "1", "CI": "1"}
-    with started(command, subprocess.STDOUT, PACKAGES, environment) as process:
+    with run_program(command, subprocess.STDOUT, PACKAGES, environment) as process:
         for text in lines(process):
             line(text)
         return process.wait()

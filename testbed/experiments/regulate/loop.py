@@ -44,7 +44,7 @@ LOOP = "by load"
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class UtilisationSample:
     """What the links were used in a period."""
 
     at: float  # its end; s since the loop began
@@ -69,7 +69,7 @@ class Decision:
 class LoopRound:
     """One turn of all loads with the loop."""
 
-    looks: tuple[Sampled, ...]
+    looks: tuple[UtilisationSample, ...]
     decisions: tuple[Decision, ...]
     loads: tuple[Stretch, ...]  # s since the loop began
     off: tuple[tuple[float, int], ...]  # (s since the loop began, links that are off from then on)
@@ -220,7 +220,7 @@ class _Loop:
     def __init__(self, stage: Stage, rungs: Sequence[LinkChoice], rule: Rule) -> None:
         self.stage, self.rungs, self.rule = stage, rungs, rule
         self.began = time.monotonic()
-        self.looks: list[Sampled] = []
+        self.looks: list[UtilisationSample] = []
         self.decisions: list[Decision] = []
         # When which rung was there: a link counts as off from the end of the change to the begin of the next one.
         self.since: list[tuple[float, int]] = [(self.began, 0)]
@@ -259,7 +259,7 @@ class _Loop:
             use = compute_peak_utilisation(before[0], now[0], len(wiring.channel_source), tag)
             uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
-            self.looks.append(Sampled(at - self.began, len(self.rungs[self._rung].off), use))
+            self.looks.append(UtilisationSample(at - self.began, len(self.rungs[self._rung].off), use))
             here, rung = self.rungs[self._rung], self.rule.decide(self._rung, uses, at - changed)
             if rung != self._rung:
                 self.stage.progress(

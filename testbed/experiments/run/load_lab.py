@@ -49,7 +49,7 @@ def loads_plan(
         plan = replace(plan, scenario=scenario)
         problems = [*load_problems(scenario, plan.topology), *event_problems(scenario, plan.topology)]
         if not problems:
-            problems += list_not_killable(built, plan)
+            problems += _list_not_killable(built, plan)
         if problems:
             raise InputError([problem.in_file(SOURCE) for problem in problems])
     scenario = plan.scenario
@@ -91,7 +91,7 @@ def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, ask
     engine_named(plan.scenario.engine).missing(plan, progress).refuse()
     folder = ResultFolder(results, plan)
     try:
-        with restore_on_error(lab, plan):
+        with _restore_links(lab, plan):
             folder.write_plan(facts_of(plan, lab))
             if plan.scenario.lab.dilation not in ("auto", lab.facts.dilation):
                 progress(f"slowing the lab down by {plan.scenario.lab.chosen_dilation:g}")
@@ -110,7 +110,7 @@ def _changed(lab: LabClient, plan: Plan) -> list[Finding]:
     return [(Verdict.INVALID, f"the lab is not what the plan says, in {len(problems)} points: {problems[0]}")]
 
 
-def list_not_killable(built: Plan, plan: Plan) -> list[Problem]:
+def _list_not_killable(built: Plan, plan: Plan) -> list[Problem]:
     """Loads that kill switches which share their process with others, since the lab was built without these loads."""
     alone = set(killed_switches(built))
     together = [switch for switch in killed_switches(plan) if switch not in alone]
@@ -134,7 +134,7 @@ def _parse_dilation(plan: Plan, dilation: float | str) -> float | Literal["auto"
 
 
 @contextmanager
-def restore_on_error(lab: LabClient, plan: Plan) -> Iterator[None]:
+def _restore_links(lab: LabClient, plan: Plan) -> Iterator[None]:
     """Let links and switches that events of the loads have changed be as planned again, if the block is left early."""
     try:
         yield

@@ -404,9 +404,9 @@ def inside(monkeypatch):
     def start(command, errors, cwd, env):
         assert [env[name] for name in ("TESTBED_REQUIRE_LAB", "TESTBED_IN_VM", "CI")] == ["1", "1", "1"]
         seen.command = command
-        return stream.started(["sh", "-c", f"echo passed; exit {seen.code}"], errors)
+        return stream.run_program(["sh", "-c", f"echo passed; exit {seen.code}"], errors)
 
-    monkeypatch.setattr(suite, "started", start)
+    monkeypatch.setattr(suite, "run_program", start)
     return seen
 
 
@@ -514,12 +514,12 @@ def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
 def test_a_program_is_killed_with_the_one_that_started_it(tmp_path):
     # A third process starts it and is killed at once.
     code = (
-        "import os, signal; from testbed.engines.vm.stream import started, lines\n"
-        "with started(['sh', '-c', 'echo $$; exec sleep 60'], 2) as p:\n"
+        "import os, signal; from testbed.engines.vm.stream import lines, run_program\n"
+        "with run_program(['sh', '-c', 'echo $$; exec sleep 60'], 2) as p:\n"
         "    print(next(lines(p)), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    with stream.started([sys.executable, "-c", code], 2, ROOT) as process:
+    with stream.run_program([sys.executable, "-c", code], 2, ROOT) as process:
         (pid,) = list(stream.lines(process, until=time.monotonic() + 30))
     until = time.monotonic() + 30
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
