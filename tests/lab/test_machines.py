@@ -508,7 +508,7 @@ def test_ctrl_c_ends_all_parts(pair, tmp_path):
 
 def test_a_worker_that_is_not_root_is_named(pair, tmp_path):
     pair.kill_worker("b")
-    pair.start_worker("b", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    pair.start_worker("b", "unshare", "--user")
     try:
         done = pair.testbed("run", write(tmp_path, _RING), *pair.options, "--results", str(tmp_path / "results"))
     finally:

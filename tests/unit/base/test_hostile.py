@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -26,13 +27,19 @@ from testbed.scenario import find_scenario, parse_scenario
 from tests.runs import goodput, run_of, text_of
 from tests.runs import stored as stored_run
 
+ROOT = Path(__file__).parents[3]
 LONG = "a" * 5000
 
 
-def call(*arguments: str, nobody: bool = False, into: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def call(
+    *arguments: str, nobody: bool = False, as_user: int = 0, into: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "testbed", *arguments]
+    if as_user:
+        command = ["setpriv", "--reuid", str(as_user), "--regid", str(as_user), "--clear-groups", *command]
     if nobody:
-        command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *command]
+        # A user namespace without any mapping: nobody, but with access to this clone wherever it lies.
+        command = ["unshare", "--user", *command]
     with open(into or os.devnull, "w") as output:  # noqa: PTH123 - /dev/full is no path of a file
         return subprocess.run(
             command, stdout=output if into else subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
@@ -102,6 +109,7 @@ def test_a_pipe_is_no_file(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_what_may_not_be_read():
     with TemporaryDirectory() as closed:  # a short path, which is told whole
+        Path(closed).chmod(0)
         done = call("plan", f"{closed}/x.yaml", nobody=True, HOME="/nonexistent")
     assert done.stderr.splitlines()[-1] == f"{closed}/x.yaml: cannot be read: Permission denied"
     assert done.returncode == 2
@@ -120,8 +128,12 @@ def test_a_lab_without_root_is_refused_before_anything_is_built(engine):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(
+    not all(folder.stat().st_mode & stat.S_IXOTH for folder in (ROOT, *ROOT.parents)),
+    reason="another user cannot reach this clone; one in a folder that is open to others can be tried",
+)
 def test_machine_code_that_cannot_be_kept_is_compiled_anew():
-    done = call("plan", "ring8", nobody=True, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
+    done = call("plan", "ring8", as_user=65534, HOME="/nonexistent", NUMBA_CACHE_DIR="", TESTBED_INTERPRET="0")
     assert "machine code is not kept, because no folder for it can be written" in done.stderr
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 

@@ -348,5 +348,5 @@ def test_list_and_schema_know_plug_ins(tmp_path):
 
 def test_a_module_that_has_moved_is_told_with_its_place(tmp_path):
     (tmp_path / "mine.py").write_text("from testbed.routing.common import source_trees\nROUTINGS = {}\n")
-    with pytest.raises(InputError, match=r"it is testbed\.fabric\.routing\.common now"):
+    with pytest.raises(InputError, match=r"it is testbed\.fabric\.routing(\.common)? now"):
         tb.plan({"plugins": [str(tmp_path / "mine.py")], "topology": {"kind": "ring", "switches": 4}}, trust=True)
