@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 
+from testbed.base.errors import LabError
 from testbed.base.messages import Count, FrameCounts, Snapshot
 from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import kernel_files
@@ -26,7 +27,8 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _TOTAL = re.compile(r"^some .*\btotal=(\d+)", re.MULTILINE)
 _FLOOD = re.compile(rf"table={FORWARDING.number}, n_packets=(\d+),.* priority={Priority.FLOOD:d}[, ]")
 _LLDP = re.compile(rf"n_packets=(\d+).* priority={Priority.LLDP:d}[, ]")
-_READINGS = 10
+# Time for one reading between two rounds of LLDP frames, which come a second apart; s.
+_READ_WITHIN = 60.0
 _FLOW = re.compile(r"n_packets=(\d+).*\bin_port=(\d+)")
 
 
@@ -134,15 +136,24 @@ def _counters(
     """Counters of ports, rules with theirs, and how many frames in both are LLDP, if the lab's controller `tells`.
 
     Those enter the fabric in one switch and leave it in the next, and are no host's. All is read while none is on its
-    way: they come once a second, all at a time.
+    way: they come once a second, all at a time. A busy machine needs several attempts until none has come between the
+    first reading and the last.
+
+    Raises:
+        LabError: no attempt succeeded, so that LLDP frames cannot be told from those of hosts.
     """
     told = _count_lldp(dump()) if tells else 0
-    for _ in range(_READINGS):
+    give_up = time.monotonic() + _READ_WITHIN
+    while True:
         ports, rules = _port_counters(), dump()
         before, told = told, _count_lldp(rules)
         if told == before:
-            break
-    return ports, rules, told
+            return ports, rules, told
+        if time.monotonic() > give_up:
+            raise LabError(
+                f"for {_READ_WITHIN:.0f} s LLDP frames came while counters were read, so that hosts' frames "
+                "cannot be counted; the machine is too busy"
+            )
 
 
 def _count_lldp(rules: Mapping[str, Sequence[str]]) -> int:
