@@ -1,6 +1,6 @@
 """VLANs that switches keep for themselves, by what their makers say. Of dialects that are not here nothing is known.
 
-`docs/export.md` has the same table; a test compares them.
+`docs/real-switches.md` has the same table; a test compares them.
 """
 
 from __future__ import annotations

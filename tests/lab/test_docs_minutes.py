@@ -204,7 +204,7 @@ def network() -> Iterator[list[str]]:
 
 @contextmanager
 def scheduler(folder: Path) -> Iterator[list[str]]:
-    """A scheduler and a worker that runs labs, by the commands of docs/clusters.md, in a network of their own."""
+    """A scheduler and a worker that runs labs, by the commands of docs/scale.md, in a network of their own."""
     dask = [str(Path(sys.executable).with_name("dask"))]
     commands = (
         [*dask, "scheduler", "--host", "127.0.0.1"],

@@ -1,4 +1,4 @@
-"""A bridge of this machine is compared with the plan, by the command of docs/checking.md."""
+"""A bridge of this machine is compared with the plan, by the command of docs/real-switches.md."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ModelName = Literal["PC5324", "PC6224", "PC6248", "SF-420"]
 
 @dataclass(frozen=True, slots=True)
 class PaperFabric:
-    """A fabric as scenarios describe it; see docs/routings.md."""
+    """A fabric as scenarios describe it; see docs/planning.md."""
 
     scenario: str = ""  # file or name; then `set` and no block
     set: tuple[str, ...] = ()  # keys of the scenario that are replaced, as `--set` takes them

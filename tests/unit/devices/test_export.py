@@ -89,7 +89,7 @@ def test_other_dialects_take_every_vlan_of_802_1q(dialect: str):
 
 
 def test_the_page_has_the_table_of_reserved_vlans_with_its_sources():
-    page = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "real-switches.md").read_text(encoding="utf-8")
     for dialect, kept in RESERVED.items():
         assert f"| `{dialect}` | {kept.text} | {kept.source} |" in page
 

@@ -408,7 +408,7 @@ def test_another_engine_is_refused():
     )
     assert problems_of(make_plan(scenario_of(_RING))) == []
     # The table in the documentation says so.
-    text = (Path(__file__).parents[3] / "docs" / "clusters.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "scale.md").read_text()
     assert "| `engine` | `ovs` |" in text.splitlines()
 
 

@@ -65,11 +65,11 @@ class Sample:
 
 
 SAMPLES = [
-    Sample("analyse.md", "7 hops; ", "explain torus8x8 h9 h64"),
-    Sample("auditing.md", "loop: VLAN 20", "audit saved", before=ring_and_more, folder="saved"),
-    Sample("checking.md", "settings that differ", "check saved --against torus4x4",
+    Sample("planning.md", "7 hops; ", "explain torus8x8 h9 h64"),
+    Sample("real-switches.md", "loop: VLAN 20", "audit saved", before=ring_and_more, folder="saved"),
+    Sample("real-switches.md", "settings that differ", "check saved --against torus4x4",
            before=torus_less_one, folder="saved"),
-    Sample("export.md", "s1 1/g2: ", "check torus4x4-switches --against torus4x4",
+    Sample("real-switches.md", "s1 1/g2: ", "check torus4x4-switches --against torus4x4",
            before=torus_less_one, folder="torus4x4-switches"),
     Sample("failures.md", "load 1, at 9 s: start s10", "plan torus4x4-failures"),
     Sample("simulator.md", "deadlock as declared", "simulate deadlock-torus8x8 --loads 0.3,0.6 --cycles 100000",
@@ -78,7 +78,7 @@ SAMPLES = [
 
 # Other blocks without a language, by their first line, and why nothing prints them.
 NOT_PRINTED = {
-    ("controllers.md", "POST /plan  {"): "a request over HTTP: tests/lab/test_controller.py",
+    ("failures.md", "POST /plan  {"): "a request over HTTP: tests/lab/test_controller.py",
     ("teaching.md", "switch s1"): "a student's file: tests/unit/ui/test_exercises.py reads such",
     ("sheet.md", "switch s1"): "a student's file: tests/unit/ui/test_exercises.py reads such",
 }
@@ -135,7 +135,7 @@ def test_a_block_is_commands_or_their_output_or_listed(page):
 
 
 def test_other_blocks_are_seen(tmp_path):
-    page = tmp_path / "analyse.md"
+    page = tmp_path / "planning.md"
     page.write_text(
         "# Page\n\n    testbed list\n    make test; frobnicate\n\n    7 hops; a\n\n    8 hops\n\n```\nnothing\n```\n",
         "utf-8",
@@ -214,7 +214,7 @@ FABRICS = ("mesh4x2", "torus4x2", "myri-clos", "mtree4x4", "mesh4x4", "torus4x4"
 
 
 def test_overview_has_the_figures_of_plans():
-    page = (ROOT / "docs/overview.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ")[1:] for line in page.partition("| topology (16 hosts) |")[2].splitlines()[2:]]
     plans = [json.loads(typed("plan", name, "--json")[1]) for name in FABRICS]
     assert all(plan["hosts"] == 16 for plan in plans)
