@@ -12,7 +12,7 @@ import numpy as np
 from testbed.base.errors import LabError
 from testbed.base.units import format_rate
 from testbed.engines.lab.control.build import build_order
-from testbed.engines.lab.control.client import Progress
+from testbed.engines.lab.control.operation import Progress
 from testbed.engines.lab.hosts.jobs import mpi_program
 from testbed.engines.lab.hosts.names import PLAN
 from testbed.engines.machine.calibration import share_refused

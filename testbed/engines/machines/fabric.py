@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,15 +16,14 @@ from urllib.parse import urlsplit
 
 from testbed.base.errors import InputError, LabError, Problem, argument, did_you_mean
 from testbed.base.messages import Facts, Observation, Tap
-from testbed.engines.lab.control import requests as ask
-from testbed.engines.lab.control.client import LabClient, Progress, ignore_progress
+from testbed.engines.lab.control import operations as ask
+from testbed.engines.lab.control.client import LabClient, ignore_progress
+from testbed.engines.lab.control.operation import Operation, Progress
 from testbed.engines.lab.hosts.names import RECORD
+from testbed.engines.lab.parts import Part
 from testbed.engines.machines import worker
-from testbed.engines.machines.answers import busiest_of, disturbed, merge_answers
-from testbed.engines.machines.answers import load as came_of
 from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
-from testbed.engines.machines.parts import Part
-from testbed.engines.machines.questions import for_parts
+from testbed.engines.machines.observations import busiest_of, merge_disturbed, merge_observations
 from testbed.engines.machines.records import merge_records
 from testbed.engines.session import Frames
 from testbed.planning import Plan
@@ -33,8 +32,6 @@ from testbed.planning import Plan
 _GATES, _TIMED_GATES = ("start", "clients", "end"), ("start", "started", "clients", "end")
 # What Dask raises for a worker that is not there any more; its own are OSErrors.
 _GONE = (OSError, TimeoutError, asyncio.TimeoutError, CancelledError)
-# The controller runs in the first part.
-_OF_CONTROLLER = (ask.TellController, ask.WaitForController, ask.StopController, ask.StartController, ask.MoveToPlan)
 _LOOK = 0.1
 _AT_GATE = 1.0
 
@@ -187,46 +184,47 @@ class FabricClient(LabClient):
         calls = range(len(self.parts))
         return self._all([self._pool.submit(self.machines.call, n, function, self.name, *arguments) for n in calls])
 
-    def _put(self, asked: Sequence[ask.Request[Any]]) -> list[Future[Any]]:
+    def _put(self, asked: Sequence[Operation[Any]]) -> list[Future[Any]]:
         return [self._put_to(number, request) for number, request in enumerate(asked)]
 
-    def _put_to(self, number: int, request: ask.Request[Any]) -> Future[Any]:
+    def _put_to(self, number: int, request: Operation[Any]) -> Future[Any]:
         return self._pool.submit(self.machines.call, number, worker.put, self.name, request)
 
-    def _ask(self, request: ask.Request[R], progress: Progress = ignore_progress) -> R:
+    def _ask(self, request: Operation[R], progress: Progress = ignore_progress) -> R:
         """Ask all parts, and answer for the whole."""
         del progress
         answer: R
         if isinstance(request, ask.RunLoad):
             answer = self._run(request)
         elif isinstance(request, ask.Disturb):
-            asked: list[Any] = for_parts(request, self.parts)
-            done = self._all(self._put(asked))
-            answer = cast(R, disturbed([one.disturbance for one in asked], done, self._clocks()))
-        elif isinstance(request, ask.Learn):  # part after part, as hosts do it one after the other
-            said = [self._all([self._put_to(number, request)])[0] for number in range(len(self.parts))]
-            answer = merge_answers(request, self.parts, said)
-        elif isinstance(request, _OF_CONTROLLER):
-            answer = self._all([self._put_to(0, request)])[0]
+            shares = request.for_parts(self.parts)
+            done = self._all(self._put(shares))
+            answer = cast(R, merge_disturbed([one.disturbance for one in shares], done, self._clocks()))
         else:
-            answer = merge_answers(request, self.parts, self._all(self._put(for_parts(request, self.parts))))
+            asked = request.for_parts(self.parts)
+            if request.in_turn:
+                said = [self._all([self._put_to(number, one)])[0] for number, one in enumerate(asked)]
+            else:
+                said = self._all(self._put(asked))
+            answer = request.merge(self.parts, said)
         return answer
 
     def build_parts(self) -> None:
         """Have every machine build its part."""
-        orders = [ask.Build(part.order) for part in self.parts]
-        self._facts = merge_answers(orders[0], self.parts, self._all(self._put(orders)))
+        orders = ask.Build(self.parts[0].order).for_parts(self.parts)
+        self._facts = orders[0].merge(self.parts, self._all(self._put(orders)))
 
     def _run(self, request: ask.RunLoad) -> Any:
         """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
         timed = bool(request.load.telemetry or request.load.timeline)
-        asked: list[Any] = for_parts(request, self.parts, f"gate{next(self._gates)}")
+        gated = ask.RunLoad(replace(request.load, gate=f"gate{next(self._gates)}"))
+        asked = gated.for_parts(self.parts)
         before = self._clocks() if timed else []
         said = self._at_once(asked)
         now = interpolate_clocks(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
         if request.load.telemetry:
             self._record = merge_records(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
-        return came_of(self.parts, said, now, [one.load.timeline for one in asked])
+        return merge_observations(self.parts, said, now, [one.load.timeline for one in asked])
 
     def _clocks(self) -> list[Clock]:
         """The machines' clocks now."""

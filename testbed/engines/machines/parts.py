@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from testbed.base.ethernet import HEADER, MAX_WIRE_FRAME
-from testbed.engines.lab.control.requests import BuildOrder, FarLink
+from testbed.engines.lab.orders import BuildOrder, FarLink
+from testbed.engines.lab.parts import Part
 from testbed.scenario.workloads.mpi_machines import control_address
 
 # Ethernet header of the frame within, VXLAN, UDP and IPv4 (RFC 7348); and what a frame within may have for it.
@@ -15,18 +16,6 @@ LEAST_MTU = 1504 + TUNNEL_OVERHEAD
 # Bytes of a full frame with its tag on a wire of the fabric, and of what carries it on one between machines.
 _WITHIN = MAX_WIRE_FRAME
 _BETWEEN = MAX_WIRE_FRAME + TUNNEL_OVERHEAD
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one machine builds; numbers are those of the whole fabric."""
-
-    machine: str
-    order: BuildOrder
-    hosts: tuple[int, ...]  # in the order of order.hosts
-    switches: tuple[int, ...]  # in the order of order.switches
-    links: tuple[int, ...]  # those of order.links, then those of order.far
-    channels: tuple[int, ...]  # into which its ports send, in the order of order.ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from testbed.base.limits import parse_arrays
 from testbed.base.model import Floats, Longs
 from testbed.engines.lab.counters.rtnetlink import GAUGES
+from testbed.engines.lab.parts import Part
 from testbed.engines.machines.clocks import Clock
-from testbed.engines.machines.parts import Part
 
 _Arrays = dict[str, npt.NDArray[Any]]
 

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from testbed.base.errors import CapabilityError, LabError, TestbedError
-from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.launch import start_namespaces
+from testbed.engines.lab.control.operation import Operation
 from testbed.engines.lab.hosts import host_shares, jobs
 from testbed.engines.lab.hosts.commands import run
 from testbed.engines.machine.probe import require_all, versions
@@ -199,7 +200,7 @@ def _find_lab(fabric: str) -> LabClient:
 
 
 @_run_in_thread
-def put(fabric: str, request: ask.Request[T]) -> T:
+def put(fabric: str, request: Operation[T]) -> T:
     """Ask a part, beside what it does otherwise."""
     if isinstance(request, ask.ShowFolder) and not Path(request.folder).is_dir():
         raise LabError(f"there is no {request.folder}, which programs in hosts are to read; put it there, too")

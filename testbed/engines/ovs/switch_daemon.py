@@ -15,9 +15,9 @@ from pathlib import Path
 
 from testbed.base.errors import LabError
 from testbed.base.shipped import setup
-from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import kernel_files
 from testbed.engines.lab.hosts.commands import FIRST, how_it_ended, run
+from testbed.engines.lab.orders import BuildOrder
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_LIMIT = 60.0  # generous, for busy machines that QEMU translates: what has ended is seen at once

@@ -17,12 +17,13 @@ from testbed.base.model import LearningPlan, host_ip, host_mac
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.dataplane.switch_tables import flooding_tables, silent_tables
-from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_with
-from testbed.engines.lab.control.client import LabClient, Progress, ignore_progress
+from testbed.engines.lab.control.client import LabClient, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces
-from testbed.engines.lab.control.requests import StormReading
+from testbed.engines.lab.control.operation import Progress
 from testbed.engines.lab.hosts.names import MODEL
+from testbed.engines.lab.orders import StormReading
 from testbed.engines.ovs.checks import by_datagrams, changed_links, of_controller, silent_pairs
 from testbed.engines.ovs.move import installed_plan, note_installed
 from testbed.engines.realtime.capture import ModelFrames

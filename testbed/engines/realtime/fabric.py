@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from testbed.base.ethernet import HEADER, wire_bytes
 from testbed.base.isolated import make_module_command
 from testbed.base.messages import LATE_BINS, Count, FrameCounts, LinkChange, LinkState, Snapshot
 from testbed.base.model import Floats, Longs
-from testbed.base.version import __version__
 from testbed.dataplane.kernels.packets_clock import set_pace
 from testbed.dataplane.kernels.packets_live import set_byte_times
 from testbed.dataplane.kernels.packets_state import (
@@ -33,14 +32,13 @@ from testbed.dataplane.kernels.packets_state import (
     REFUSED,
     PacketModel,
 )
-from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import counters
 from testbed.engines.lab.hosts.commands import first_line, in_host, run_each
 from testbed.engines.lab.hosts.fabric import LabNetwork, require_numbers
 from testbed.engines.lab.hosts.host_view import program_folders
 from testbed.engines.lab.hosts.names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.engines.lab.hosts.shaping import require_speeds
-from testbed.engines.ovs.switches import SwitchBackend
+from testbed.engines.lab.orders import BuildOrder
 from testbed.engines.realtime.doors import (
     BIN,
     DEADLOCKED,
@@ -82,42 +80,6 @@ _TSO_RTT_LOG = 9  # Linux halves segments for every 2^9 µs of the round trip
 _LOSSES = tuple(REFUSED[why] for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM))
 
 Progress = Callable[[str], None]
-
-
-class ModelSwitches:
-    """What an agent asks of switches, where they are a model: there is no other program, and there are no rules.
-
-    Attributes:
-        fabric: whose process computes them.
-        datapath: what forwards frames.
-    """
-
-    datapath = "model"
-    shares: tuple[tuple[str, ...], ...] = ()
-
-    def __init__(self, fabric: ModelFabric) -> None:
-        self.fabric = fabric
-
-    @property
-    def pids(self) -> list[int]:
-        """Of the model's process."""
-        return [self.fabric.pid]
-
-    def check_alive(self) -> None:
-        """Raise LabError if the model's process has ended."""
-        self.fabric.check_alive()
-
-    def stop(self) -> None:
-        """End it."""
-        self.fabric.stop()
-
-    def version(self) -> str:
-        """Of this program."""
-        return f"testbed {__version__}"
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else Open vSwitch could do."""
-        raise LabError(f"the switches of this lab are a model without OpenFlow, so {name} is not to be had")
 
 
 class ModelFabric(LabNetwork):
@@ -168,9 +130,8 @@ class ModelFabric(LabNetwork):
             self._doors = attach(self._folder / DOORS, HostPorts)
         return self._doors
 
-    def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
+    def make(self, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """As Fabric.make(); the model has its tables already, and `rules` waits for who looks after them."""
-        del switches
         seconds: dict[str, float] = {}
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("model", self._start),
@@ -220,7 +181,7 @@ class ModelFabric(LabNetwork):
         try:
             send_descriptors(process, taps, queues)
         except OSError:
-            self.check_alive()
+            self.check_switches()
             raise
         finally:
             for door in (*taps, *queues):
@@ -237,14 +198,24 @@ class ModelFabric(LabNetwork):
         """Of the process that computes the model."""
         return self._process.pid if self._process is not None else 0
 
-    def check_alive(self) -> None:
-        """Raise LabError if that has ended."""
+    @property
+    def datapath(self) -> str:
+        """What forwards frames."""
+        return "model"
+
+    @property
+    def switch_pids(self) -> list[int]:
+        """Of that process."""
+        return [self.pid]
+
+    def check_switches(self) -> None:
+        """Raise LabError if that process has ended."""
         if self._process is not None and (code := self._process.poll()) is not None:
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise LabError(f"the process that computes the switches {how}: {self.last_words()}")
 
-    def stop(self) -> None:
-        """End it."""
+    def stop_switches(self) -> None:
+        """End that process."""
         if self._process is not None:
             self.doors.control[STOP] = 1
             self._process.kill()
@@ -413,19 +384,16 @@ class ModelFabric(LabNetwork):
             model.state.stopped[node] = paused
         self.doors.control[KICK] = 1
 
-    def killed(self, switches: SwitchBackend) -> list[str]:
+    def killed(self) -> list[str]:
         """Names of switches that lose everything."""
-        del switches
         return [self.order.switches[switch] for switch in self._ends.killed]
 
-    def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
+    def kill_switch(self, switch: str) -> None:
         """Let a switch lose everything."""
-        del switches
         self._set_switch(switch, up=False)
 
-    def start_switch(self, switches: SwitchBackend, switch: str) -> None:
+    def start_switch(self, switch: str) -> None:
         """Let it forward again."""
-        del switches
         self._set_switch(switch, up=True)
 
     def _set_switch(self, switch: str, *, up: bool) -> None:
@@ -487,9 +455,8 @@ class ModelFabric(LabNetwork):
 
         return Telemetry(list(self.port_rates()), self.port_figures, self.holders, self.model.live.pairs.copy)
 
-    def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
+    def frame_counts(self) -> FrameCounts:
         """Everything that counts frames."""
-        del switches
         fabric, state, live = self.model.fabric, self.model.state, self.model.live
         refused = dict(zip(REFUSED, live.refused.tolist(), strict=True))
         del refused[REFUSED[AS_ASKED]]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from testbed.base.model import Bools
-from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.hosts.names import KILLED
+from testbed.engines.lab.orders import BuildOrder
 from testbed.engines.realtime.memory import attach, write
 
 

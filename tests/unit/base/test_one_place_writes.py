@@ -17,6 +17,8 @@ _MADE = "in a folder that this program has just made for itself, with a random n
 _OTHERS = {
     "base/files/": "this is the place",
     "engines/lab/control/agent.py": _PRIVATE,
+    "engines/lab/control/operations.py": _PRIVATE,
+    "engines/lab/control/running_lab.py": _PRIVATE,
     "engines/lab/control/controller.py": _PRIVATE,
     "engines/lab/control/agent_socket.py": _PRIVATE,
     "engines/lab/hosts/loads.py": _PRIVATE,

@@ -15,8 +15,8 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.engines.lab.control import agent_socket
-from testbed.engines.lab.control import requests as ask
 from testbed.engines.lab.control.agent import Agent
+from testbed.engines.lab.control.operation import OPERATIONS
 
 _SHORT = 100_000
 
@@ -25,7 +25,7 @@ _SHORT = 100_000
 def agent() -> Agent:
     """One that has built nothing, of which no long request is taken."""
     made = Agent()
-    made.longest = _SHORT
+    made.lab.longest = _SHORT
     return made
 
 
@@ -98,11 +98,11 @@ _NO_REQUEST = 'a request should be {"op": the name of an operation, "request": {
         (asked("speeds", {"speeds": []}), "'[]' came where"),
         (asked("speeds", {}), "SetSpeeds came without speeds"),
         (asked("rates", {"link_rate": "1", "host_rate": 1, "cpu_share": None, "dilation": 1}), "'1' came where"),
-        (asked("write", {"name": "\ud800", "text": ""}), _NO_JSON),
-        (asked("take", {"name": "a\0b"}), "the lab's agent failed at that: ValueError: "),
+        (asked("write", {"file": "\ud800", "text": ""}), _NO_JSON),
+        (asked("take", {"file": "a\0b"}), "the lab's agent failed at that: ValueError: "),
         (asked("build", {"order": {}}), "BuildOrder came without name, hosts"),
         (asked("flows", {}), "the lab is not built yet"),
-        (asked("take", {"name": "x" * 5_000}), "File name too long"),
+        (asked("take", {"file": "x" * 5_000}), "File name too long"),
     ],
     ids=lambda value: value[:30].decode("latin-1").replace("\0", "NUL") if isinstance(value, bytes) else "",
 )
@@ -195,7 +195,7 @@ def connected(place: Path) -> socket.socket:
 
 
 def test_every_operation_can_be_named():
-    for name, kind in ask.OPERATIONS.items():
+    for name, kind in OPERATIONS.items():
         with suppress(LabError):
             found = agent_socket.parse_request(asked(name, {}))
-            assert (found[0], type(found[1])) == (name, kind)
+            assert (found.name, type(found)) == (name, kind)

@@ -32,17 +32,16 @@ from testbed.base.messages import (
     Snapshot,
     Status,
 )
-from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.counters.rtnetlink import FIGURES
 from testbed.engines.lab.hosts import frames
 from testbed.engines.machines import worker
-from testbed.engines.machines.answers import disturbed, load, merge_answers, snapshot
 from testbed.engines.machines.build import what_shares_miss
 from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
 from testbed.engines.machines.fabric import FabricMachine, Machines, find_machines
+from testbed.engines.machines.observations import merge_disturbed, merge_observations, merge_snapshots
 from testbed.engines.machines.parts import divide, needed_rates
-from testbed.engines.machines.questions import for_parts
 from testbed.engines.machines.records import merge_records
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
@@ -152,7 +151,7 @@ def test_channels_are_counted_when_their_own_machine_did(divided):
     # One machine says when it counted, the other counts when it reads its clock.
     said = [_snapshot(part, 1) for part in parts]
     said[0] = dataclasses.replace(said[0], counted=(0.75,) * len(parts[0].channels))
-    found = snapshot(parts, said, 0)
+    found = merge_snapshots(parts, said, 0)
     own = set(parts[0].channels)
     assert found.counted == tuple(0.75 if channel in own else 1.0 for channel in range(64))
 
@@ -172,12 +171,14 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
         )
         for part in parts
     ]  # fmt: skip
-    found = merge_answers(ask.CountFrames(), parts, said)
+    found = ask.CountFrames().merge(parts, said)
     assert found.channels == tuple(range(64))
     assert found.to_hosts == found.admitted == tuple(range(16))
     # One machine sent 100 more than it received, the other received 97 more than it sent.
     assert found.lost == {"in a switch": 2, "between machines": 3}
-    seen = load(parts, [_observation(part, n) for n, part in enumerate(parts)], [Clock(0.0, 0.0), Clock(-7.0, 0.25)])
+    seen = merge_observations(
+        parts, [_observation(part, n) for n, part in enumerate(parts)], [Clock(0.0, 0.0), Clock(-7.0, 0.25)]
+    )
     assert [count.frames for count in seen.after.channels] == list(range(64))
     assert [count.bytes for count in seen.after.hosts] == [2 * host for host in range(16)]
     assert seen.outputs.keys() == {"p0", "p1"}
@@ -188,7 +189,7 @@ def test_counters_come_back_in_the_order_of_the_whole(divided):
     # A rate is over the time for which its machine has counted, though the other one counted for longer.
     loads = [_observation(part, number) for number, part in enumerate(parts)]
     loads[0] = dataclasses.replace(loads[0], after=dataclasses.replace(loads[0].after, time=5.0))
-    both = load(parts, loads, [Clock(0.0, 0.0)] * 2)
+    both = merge_observations(parts, loads, [Clock(0.0, 0.0)] * 2)
     result = LoadResult(both.outputs, both.before, both.after, both.seconds)
     for part, seconds in zip(parts, (4.0, 2.0), strict=True):
         for channel in part.channels:
@@ -266,9 +267,9 @@ def test_links_that_are_cut_are_up_where_both_ends_are(divided):
     _, _, parts, cuts = divided
     link = cuts[0].link
     said = [{part.links.index(link): LinkState(up=part.machine == "a")} for part in parts]
-    assert merge_answers(ask.GetLinks(), parts, said) == {link: LinkState(up=False)}
+    assert ask.GetLinks().merge(parts, said) == {link: LinkState(up=False)}
     status = [Status("idle", len(part.hosts), len(part.switches), 0, "userspace", None, 1e7) for part in parts]
-    assert merge_answers(ask.GetStatus(), parts, status) == Status("idle", 16, 16, 32, "userspace", None, 1e7)
+    assert ask.GetStatus().merge(parts, status) == Status("idle", 16, 16, 32, "userspace", None, 1e7)
 
 
 def _facts(part, datapath: str) -> Facts:
@@ -280,24 +281,24 @@ def _facts(part, datapath: str) -> Facts:
 
 def test_machines_with_different_datapaths_are_refused(divided):
     _, _, parts, _ = divided
-    same = merge_answers(ask.GetFacts(), parts, [_facts(part, "userspace") for part in parts])
+    same = ask.GetFacts().merge(parts, [_facts(part, "userspace") for part in parts])
     assert len(same.holders) == 16
     assert len(same.switch_daemons) == 2
     with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab.datapath: userspace"):
-        merge_answers(ask.GetFacts(), parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
+        ask.GetFacts().merge(parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
 
 
 def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
     _, _, parts, _ = divided
     dumps = [{name: [name] for name in part.order.switches} for part in parts]
-    assert merge_answers(ask.DumpFlows(), parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
+    assert ask.DumpFlows().merge(parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
     cuts = [ShortCuts({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
-    assert len(merge_answers(ask.DumpShortCuts(), parts, cuts).entries) == 16
+    assert len(ask.DumpShortCuts().merge(parts, cuts).entries) == 16
     wanted = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
-    asked: Any = for_parts(ask.Trace(wanted), parts)
+    asked: Any = ask.Trace(wanted).for_parts(parts)
     assert sorted(frame for one in asked for frame in one.frames) == sorted(wanted)
     said = [[flow for _, flow in one.frames] for one in asked]
-    assert merge_answers(ask.Trace(wanted), parts, said) == [flow for _, flow in wanted]
+    assert ask.Trace(wanted).merge(parts, said) == [flow for _, flow in wanted]
 
 
 def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divided, monkeypatch):
@@ -310,15 +311,15 @@ def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divide
         holders = {host.name: 7 for host in part.order.hosts}
         frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
     assert taught == {f"h{n}": [frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
-    assert merge_answers(ask.Learn((1,), datagrams=False), parts, ["raw", "raw"]) == "raw"
+    assert ask.Learn((1,), datagrams=False).merge(parts, ["raw", "raw"]) == "raw"
 
 
 def test_programs_of_a_load_run_where_their_host_is(divided):
     _, _, parts, _ = divided
     processes = tuple(Process(f"p{n}", f"h{n}", ("true",)) for n in range(1, 17))
-    shares: Any = for_parts(
-        ask.RunLoad(LoadRequest((*processes, Process("beside", None, ("true",))), 9.0, telemetry=0.1)), parts, "g"
-    )
+    shares: Any = ask.RunLoad(
+        LoadRequest((*processes, Process("beside", None, ("true",))), 9.0, telemetry=0.1, gate="g")
+    ).for_parts(parts)
     for part, one in zip(parts, shares, strict=True):
         mine = [process.host for process in one.load.processes if process.host is not None]
         assert mine == [host.name for host in part.order.hosts]
@@ -327,19 +328,19 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
     # Servers wait for clients, wherever these are, but for none where there are none.
     server, client = Process("server", processes[0].host, ("true",), server_port=7), processes[-1]
     for run, elsewhere in (((server, client), [True, False]), ((server,), [False, False])):
-        shares = for_parts(ask.RunLoad(LoadRequest(run, 9.0)), parts, "g")
+        shares = ask.RunLoad(LoadRequest(run, 9.0, gate="g")).for_parts(parts)
         assert [one.load.clients_elsewhere for one in shares] == elsewhere
     # What starts programs in hosts runs on their machine; a folder is shown to hosts where they are.
     far = parts[1].order.hosts[0].name
     near = Process("near", None, ("true",), beside=far)
-    shares = for_parts(ask.RunLoad(LoadRequest((near,), 9.0)), parts, "g")
+    shares = ask.RunLoad(LoadRequest((near,), 9.0, gate="g")).for_parts(parts)
     assert [[process.id for process in one.load.processes] for one in shares] == [[], ["near"]]
-    shown: Any = [for_parts(ask.ShowFolder("/jobs", hosts), parts) for hosts in ((far,), None)]
+    shown: Any = [ask.ShowFolder("/jobs", hosts).for_parts(parts) for hosts in ((far,), None)]
     assert [one.hosts for one in shown[0]] == [(), (far,)]
     everybody = [tuple(host.name for host in part.order.hosts) for part in parts]
     assert [one.hosts for one in shown[1]] == everybody
     with pytest.raises(LabError, match="a fabric over several machines cannot carry out: storm"):
-        for_parts(ask.WatchStorm(1.0, 1.0), parts)
+        ask.WatchStorm(1.0, 1.0).for_parts(parts)
 
 
 def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(divided):
@@ -353,7 +354,7 @@ def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(div
         Disturbance(False, switches=(parts[0].switches[3],), at=4.0),
         Disturbance(True, links=(LinkChange(cut_link, 1e8), LinkChange(whole, loss=0.5)), at=5.0),
     )
-    asked: Any = for_parts(ask.RunLoad(LoadRequest((), 9.0, timeline=events)), parts, "g")
+    asked: Any = ask.RunLoad(LoadRequest((), 9.0, timeline=events, gate="g")).for_parts(parts)
     lines = [one.load.timeline for one in asked]
     assert [[event.at for event in line] for line in lines] == [[1.0, 2.0, 3.0, 4.0, 5.0]] * 2
 
@@ -375,13 +376,13 @@ def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(div
     # An event took from the first to the last of what was to do, on machines that had something to do.
     known = [Clock(0.0, 0.0), Clock(5000.0, 0.25)]
     times = [Disturbed(10.0, 10.5), Disturbed(5010.25, 5011.0, "no")]
-    assert disturbed([line[1] for line in lines], times, known) == Disturbed(10.0, 11.0, "no")
-    assert disturbed([line[2] for line in lines], times, known) == Disturbed(10.25, 11.0, "no")
+    assert merge_disturbed([line[1] for line in lines], times, known) == Disturbed(10.0, 11.0, "no")
+    assert merge_disturbed([line[2] for line in lines], times, known) == Disturbed(10.25, 11.0, "no")
     said = [
         dataclasses.replace(_observation(part, number), disturbed=(times[number],) * (5 - number))
         for number, part in enumerate(parts)
     ]
-    seen = load(parts, said, known, lines)
+    seen = merge_observations(parts, said, known, lines)
     # The last one was carried out on one machine only.
     assert [done.began for done in seen.disturbed] == [10.0, 10.0, 10.25, 10.0]
     assert {seen.ahead[host.name] for host in parts[1].order.hosts} == {5000.0}
@@ -397,7 +398,7 @@ def test_one_machine_has_the_controller_and_switches_have_the_numbers_of_the_who
 
 def test_shaping_that_is_wrong_is_told_with_its_machine(divided):
     _, _, parts, _ = divided
-    assert merge_answers(ask.CheckShaping(), parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
+    assert ask.CheckShaping().merge(parts, [[], ["s1-eth1 has none"]]) == ["on b: s1-eth1 has none"]
 
 
 def test_another_engine_is_refused():
@@ -447,10 +448,10 @@ def test_a_machine_without_hosts_has_no_shares_and_the_others_have(divided):
         dataclasses.replace(_facts(part, "userspace"), cpu_share=its, most_share=most)
         for part, its, most in zip(parts, (None, share), (1.0, 0.125), strict=True)
     ]
-    whole = merge_answers(ask.GetFacts(), parts, said)
+    whole = ask.GetFacts().merge(parts, said)
     assert (whole.cpu_share, whole.most_share) == (share, 0.125)
-    assert merge_answers(ask.SetRates(1.0, 1.0, 0.1, 10.0), parts, [None, share]) == share
-    assert merge_answers(ask.SetRates(1.0, 1.0, None, 10.0), parts, [None, None]) is None
+    assert ask.SetRates(1.0, 1.0, 0.1, 10.0).merge(parts, [None, share]) == share
+    assert ask.SetRates(1.0, 1.0, None, 10.0).merge(parts, [None, None]) is None
 
 
 class _Workers:
@@ -488,7 +489,7 @@ def test_different_datapaths_are_told_with_their_machines(divided):
     said = [Facts("kernel", "3.1", False, (), None, {}, {}, None, 1.0, {}, "6.1", "/run/lab", "eth0")]
     said.append(dataclasses.replace(said[0], datapath="userspace"))
     with pytest.raises(LabError, match=r"a has the kernel one, b has the userspace one; set lab\.datapath: userspace"):
-        merge_answers(ask.GetFacts(), parts, said)
+        ask.GetFacts().merge(parts, said)
 
 
 @pytest.mark.parametrize(
@@ -529,7 +530,7 @@ def test_what_of_regulation_is_for_one_machine_is_told(words, sentence):
 def test_speeds_and_readings_are_those_of_the_whole(divided):
     _, _, parts, cuts = divided
     speeds = {cuts[0].link: 0.1, parts[1].links[0]: 0.01}
-    asked: Any = for_parts(ask.SetSpeeds(speeds), parts)
+    asked: Any = ask.SetSpeeds(speeds).for_parts(parts)
     shares = zip(parts, asked, strict=True)
     found = [{part.links[here]: speed for here, speed in one.speeds.items()} for part, one in shares]
     assert found == [{cuts[0].link: 0.1}, speeds]
@@ -541,13 +542,11 @@ def test_speeds_and_readings_are_those_of_the_whole(divided):
             100.0 + number, 10.0, tuple(both), tuple(2 * one for one in both), tuple(map(float, ports)), tuple(ports),
             tuple(3 * one for one in ports),
         ))  # fmt: skip
-    whole = merge_answers(ask.ReadLinks(), parts, said)
+    whole = ask.ReadLinks().merge(parts, said)
     assert whole.bytes == tuple(range(96))
     assert whole.frames == tuple(range(0, 192, 2))
     assert (whole.rates, whole.waiting) == (tuple(map(float, range(80))), tuple(range(80)))
     assert whole.drops == tuple(range(0, 240, 3))
     assert whole.time == 100.0  # of the first machine, as always
-    pairs = merge_answers(
-        ask.ReadPairs(), parts, [PairReadings(1.0, ((9, 0, 7),)), PairReadings(5001.0, ((0, 9, 5),), "no")]
-    )
+    pairs = ask.ReadPairs().merge(parts, [PairReadings(1.0, ((9, 0, 7),)), PairReadings(5001.0, ((0, 9, 5),), "no")])
     assert pairs == PairReadings(1.0, ((0, 9, 5), (9, 0, 7)), "on b: no")

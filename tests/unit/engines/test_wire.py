@@ -24,11 +24,12 @@ from testbed.base.messages import (
     Status,
     SwitchState,
 )
-from testbed.engines.lab.control import requests as ask
-from testbed.engines.lab.control.agent import Agent
+from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.control.launch import _environment
+from testbed.engines.lab.control.operation import OPERATIONS, ControllerOperation, Operation, PartwiseOperation
 from testbed.engines.lab.control.wire import decode, encode
+from testbed.engines.lab.orders import StormReading
 from tests.fabrics import plan_of
 
 _SNAPSHOT = Snapshot(1.5, 1e9, (Count(10, 1), Count(20, 2)), (Count(0, 0),), 5, 1, 9, None, {"switches": (0.25, 1.0)})
@@ -71,22 +72,20 @@ def test_records_arrive_as_they_were(value):
         (ask.SetSpeeds, None, None),
         (ask.Reach, [["h1", "h2"]], [("h1", "h2")]),
         (ask.DumpFlows, {"s1": ["x"]}, {"s1": ["x"]}),
-        (ask.WatchStorm, [{"seconds": 0, "frames": 3, "busiest": 1}], [ask.StormReading(0.0, 3, 1)]),
+        (ask.WatchStorm, [{"seconds": 0, "frames": 3, "busiest": 1}], [StormReading(0.0, 3, 1)]),
         (ask.Learn, "raw", "raw"),
     ],
 )
 def test_answers_have_the_type_of_their_request(request_type, answer, value):
-    found = decode(request_type.answer(), answer)
+    found = decode(request_type.answer_type(), answer)
     assert (type(found), found) == (type(value), value)
 
 
-def test_each_operation_has_one_name():
-    every = {kind.__name__ for kind in ask.Request.__subclasses__()}
-    assert sorted(kind.__name__ for kind in ask.OPERATIONS.values()) == sorted(every)
-
-
-def test_an_agent_can_do_all_that_it_may_be_asked():
-    assert Agent().operations.keys() == set(ask.OPERATIONS.values())
+def test_each_operation_has_a_name_and_is_carried_out():
+    declared = {kind for kind in vars(ask).values() if isinstance(kind, type) and issubclass(kind, Operation)}
+    declared -= {Operation, PartwiseOperation, ControllerOperation}
+    assert set(OPERATIONS.values()) == declared
+    assert [kind.__name__ for kind in declared if kind.carry_out is Operation.carry_out] == []
 
 
 @pytest.mark.parametrize(

@@ -156,12 +156,12 @@ def test_rules_are_waited_for_only_where_frames_have_moved():
     def carry_over():
         rounds[0] += 1
 
-    lab: Any = SimpleNamespace(port_figures=lambda: ports, _in_rules=[])
-    switches: Any = SimpleNamespace(flush_statistics=carry_over)
+    switches = SimpleNamespace(flush_statistics=carry_over)
+    lab: Any = SimpleNamespace(port_figures=lambda: ports, _in_rules=[], open_vswitch=switches)
 
     def waited() -> int:
         before = rounds[0]
-        fabric.LabNetwork._wait_for_rules(lab, switches)
+        fabric.LabNetwork._wait_for_rules(lab)
         return rounds[0] - before
 
     # The round that is under way may have passed some frames by.

@@ -20,8 +20,9 @@ from typing import Any, Protocol
 
 from testbed.base.errors import CapabilityError, LabError, did_you_mean
 from testbed.base.limits import PLAN_VALUES, parse_json
-from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control import operations  # noqa: F401 - each enters the table
 from testbed.engines.lab.control.agent_memory import trim_heap
+from testbed.engines.lab.control.operation import OPERATIONS, Operation, Progress
 from testbed.engines.lab.control.wire import decode, encode
 
 CLIENTS = 512  # that can be connected at once
@@ -31,8 +32,6 @@ _LONG = 100_000  # letters of an answer that leaves a lot of free memory, such a
 _SHOWN = 40
 _SENTENCE = 1000
 
-Progress = Callable[[str], None]
-
 
 class Answerer(Protocol):
     """What carries requests out."""
@@ -41,8 +40,8 @@ class Answerer(Protocol):
     def longest(self) -> int:
         """Bytes of a request at most."""
 
-    def answer(self, name: str, request: ask.Request[Any], progress: Progress) -> Any:
-        """Carry out one request, which has that name."""
+    def answer(self, operation: Operation[Any], progress: Progress) -> Any:
+        """Carry out one operation."""
 
 
 class _LateError(LabError):
@@ -92,8 +91,7 @@ def serve(agent: Answerer, connection: socket.socket) -> None:
                 line = next(lines, None)
                 if line is None:
                     return
-                name, request = parse_request(line)
-                if send(result=agent.answer(name, request, tell)) > _LONG:
+                if send(result=agent.answer(parse_request(line), tell)) > _LONG:
                     trim_heap()
             except (BrokenPipeError, ConnectionResetError):
                 return
@@ -107,8 +105,8 @@ def serve(agent: Answerer, connection: socket.socket) -> None:
                 send(error=f"the lab's agent failed at that: {type(error).__name__}: {error}"[:_SENTENCE])
 
 
-def parse_request(line: bytes) -> tuple[str, ask.Request[Any]]:
-    """The name of an operation, and what is asked for, of one line.
+def parse_request(line: bytes) -> Operation[Any]:
+    """The operation that one line asks for.
 
     Raises:
         LabError: it is no request.
@@ -120,12 +118,12 @@ def parse_request(line: bytes) -> tuple[str, ask.Request[Any]]:
     if not isinstance(said, dict) or said.keys() != {"op", "request"}:
         raise LabError('a request should be {"op": the name of an operation, "request": {its fields}}')
     name = said["op"]
-    kind = ask.OPERATIONS.get(name) if isinstance(name, str) else None
+    kind = OPERATIONS.get(name) if isinstance(name, str) else None
     if kind is None:
-        near = did_you_mean(str(name), ask.OPERATIONS)
-        raise LabError(f"there is no operation {str(name)[:_SHOWN]!r}.{near} There is: {', '.join(ask.OPERATIONS)}")
+        near = did_you_mean(str(name), OPERATIONS)
+        raise LabError(f"there is no operation {str(name)[:_SHOWN]!r}.{near} There is: {', '.join(OPERATIONS)}")
     try:
-        return name, decode(kind, said["request"])
+        return decode(kind, said["request"])
     except (ValueError, TypeError, RecursionError) as error:
         raise LabError(f"{name}: {error}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +33,14 @@ from testbed.base.messages import (
     Way,
 )
 from testbed.base.units import TimeScale
-from testbed.engines.lab.control import requests as ask
+from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.launch import NOT_ROOT, Namespaces
+from testbed.engines.lab.control.operation import Operation, Progress
 from testbed.engines.lab.control.wire import decode, encode
 from testbed.engines.lab.counters.capture import InterfaceFrames
 from testbed.engines.lab.hosts.commands import in_network_of
 from testbed.engines.lab.hosts.names import HOST_INTERFACE, MODEL, PLAN, port_interface
+from testbed.engines.lab.orders import BuildOrder, StormReading
 
 if TYPE_CHECKING:
     from testbed.engines.session import Frames
@@ -48,7 +50,6 @@ _SHUTDOWN_LIMIT = 5.0
 _LOOK, _LOOKS = 1.0, 3  # seconds of silence after which one looks at process 1; and how often it is found stopped
 _IN_STEP_LIMIT = 60.0
 
-Progress = Callable[[str], None]
 R = TypeVar("R")
 L = TypeVar("L", bound="LabClient")
 
@@ -86,10 +87,10 @@ class LabClient:
         self._stream = self._socket.makefile("w", encoding="utf-8")
         self._said = bytearray()  # by the agent, and not read yet
 
-    def _ask(self, request: ask.Request[R], progress: Progress = ignore_progress) -> R:
+    def _ask(self, request: Operation[R], progress: Progress = ignore_progress) -> R:
         """Send a request and return its answer."""
         try:
-            self._stream.write(encode({"op": ask.OP[type(request)], "request": request}) + "\n")
+            self._stream.write(encode({"op": request.name, "request": request}) + "\n")
             self._stream.flush()
             while line := self._line():
                 message = json.loads(line)
@@ -98,7 +99,7 @@ class LabClient:
                 elif "error" in message:
                     raise LabError(message["error"].split("\n"))
                 else:
-                    return decode(type(request).answer(), message["result"])
+                    return decode(type(request).answer_type(), message["result"])
         except (BrokenPipeError, ConnectionResetError):
             pass
         raise LabError("the lab ended while it was in use")
@@ -151,7 +152,7 @@ class LabClient:
             with socket.socket(socket.AF_UNIX) as ending:
                 ending.settimeout(_SHUTDOWN_LIMIT)
                 ending.connect(str(self.namespaces.socket))
-                ending.sendall((encode({"op": ask.OP[ask.Shutdown], "request": ask.Shutdown()}) + "\n").encode())
+                ending.sendall((encode({"op": ask.Shutdown.name, "request": ask.Shutdown()}) + "\n").encode())
                 ending.recv(4096)
         except OSError:
             pass  # the agent is gone or stuck; killing it ends the rest as surely
@@ -160,7 +161,7 @@ class LabClient:
 
     # ------------------------------------------------------------------------------------------- what it is and does
 
-    def build(self, order: ask.BuildOrder, progress: Progress = ignore_progress) -> Facts:
+    def build(self, order: BuildOrder, progress: Progress = ignore_progress) -> Facts:
         """Make the network; `progress` is called with the name of each step."""
         self._facts = self._ask(ask.Build(order), progress)
         return self._facts
@@ -297,7 +298,7 @@ class LabClient:
         return self._ask(ask.DumpGroups())
 
     def change_switches(self, rules: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]]) -> None:
-        """Change rules and groups; see requests.ChangeSwitches."""
+        """Change rules and groups; see operations.ChangeSwitches."""
         self._ask(ask.ChangeSwitches(rules, groups))
 
     def trace(self, frames: Sequence[tuple[str, str]]) -> list[str]:
@@ -310,7 +311,7 @@ class LabClient:
 
     def storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
-    ) -> list[ask.StormReading]:
+    ) -> list[StormReading]:
         """One broadcast of the first host, counted for `seconds` each `every`; then switches have no rules.
 
         `rules` are those of switches that flood everything; None = by the plan's.
@@ -338,7 +339,7 @@ class LabClient:
     def move_to(
         self, plan: str, off: Sequence[int], *, limit: float = _IN_STEP_LIMIT, wake_up: float = 0.0, pause: float = 0.0
     ) -> PlanMove:
-        """Have the controller carry the switches over to another plan; see requests.MoveToPlan.
+        """Have the controller carry the switches over to another plan; see operations.MoveToPlan.
 
         Where links are aggregated there is none, and rules and groups are changed from here.
         """

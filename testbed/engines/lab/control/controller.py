@@ -10,7 +10,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +19,10 @@ from typing import Any
 from testbed.base.errors import LabError
 from testbed.base.isolated import make_module_command
 from testbed.base.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
-from testbed.engines.lab.control import requests as ask
 from testbed.engines.lab.control.wire import decode
 from testbed.engines.lab.hosts.commands import FIRST
 from testbed.engines.lab.hosts.names import OPEN_VSWITCH, PLAN
+from testbed.engines.lab.orders import BuildOrder
 from testbed.engines.ovs.switches import SwitchBackend
 
 _SWITCH_PORT, _STATUS_PORT = 6653, 8080
@@ -115,14 +115,14 @@ class Controller:
         """Tell it how fast the links are from now on; it waits for frames to arrive."""
         self._ask("POST", "/dilation", {"dilation": dilation})
 
-    def move(self, request: ask.MoveToPlan) -> PlanMove:
+    def move(self, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
         """Have it carry the switches over to another plan.
 
         Raises:
             LabError: it refuses, with its reason, or a step failed; nothing has changed then.
         """
-        body = {"plan": request.plan, "off": request.off, "wake_up": request.wake_up, "pause": request.pause}
-        return decode(PlanMove, self._ask("POST", "/plan", body, request.limit), more_keys=True)
+        body = {"plan": plan, "off": tuple(off), "wake_up": wake_up, "pause": pause}
+        return decode(PlanMove, self._ask("POST", "/plan", body, limit), more_keys=True)
 
     def _ask(self, method: str, path: str, body: object = None, limit: float = _ANSWER_LIMIT) -> Any:
         """Send a request and return the answer's JSON.
@@ -219,9 +219,6 @@ class LabController:
     """The controller of a lab, if it has one: what the agent can be asked about it, at any time.
 
     Of several managers it is the one that steers.
-
-    Attributes:
-        operations: as of Agent.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -229,15 +226,8 @@ class LabController:
         self._controllers: list[Controller] = []
         self._dilation = 1.0
         self._lock = threading.Lock()
-        self.operations: dict[type[ask.Request[Any]], Callable[[Any, Progress], Any]] = {
-            ask.TellController: self.status,
-            ask.WaitForController: self.wait,
-            ask.StopController: self.stop,
-            ask.StartController: self.start,
-            ask.MoveToPlan: self.move,
-        }
 
-    def choose(self, order: ask.BuildOrder) -> None:
+    def choose(self, order: BuildOrder) -> None:
         """Start the controller that is to install the rules, or to look after a model, if it is to run here."""
         if order.controller is not None and order.controller_here:
             self._controllers = [
@@ -256,7 +246,7 @@ class LabController:
         for one in self._controllers:
             one.wait_until_it_answers()
 
-    def bring_rules(self, order: ask.BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
+    def bring_rules(self, order: BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
         """Install the rules on bridges that are there, or let the controller do it."""
         if order.controller is None:
             switches.install(order.rules)
@@ -274,24 +264,21 @@ class LabController:
             if one.runs or len(self._controllers) == 1:
                 one.tell_dilation(dilation)
 
-    def status(self, request: ask.TellController, progress: Progress) -> ControllerStatus:
+    def status(self) -> ControllerStatus:
         """What the controller says of itself."""
-        del request, progress
         return self._need().status()
 
-    def wait(self, request: ask.WaitForController, progress: Progress) -> ControllerStatus:
-        """Wait until all switches are in step."""
-        return self._need().wait_in_step(request.limit, progress)
+    def wait(self, limit: float, progress: Progress) -> ControllerStatus:
+        """Wait until all switches are in step, up to `limit` s."""
+        return self._need().wait_in_step(limit, progress)
 
-    def stop(self, request: ask.StopController, progress: Progress) -> None:
+    def stop(self) -> None:
         """Kill the controller, of several managers the master, as a crash would; switches keep their rules."""
-        del request, progress
         with self._lock:
             self._need().stop()
 
-    def start(self, request: ask.StartController, progress: Progress) -> None:
+    def start(self) -> None:
         """Start the controller anew, or managers that do not run, from the plan the lab was built from."""
-        del request, progress
         with self._lock:
             self._need_some()
             for one in [one for one in self._controllers if not one.runs] or self._controllers:
@@ -303,7 +290,7 @@ class LabController:
         ended = began
         try:
             if up:
-                self.start(ask.StartController(), lambda text: None)
+                self.start()
                 ended = time.monotonic()
             else:
                 with self._lock:
@@ -316,10 +303,9 @@ class LabController:
             error = str(problem)
         return Disturbed(began, ended, error)
 
-    def move(self, request: ask.MoveToPlan, progress: Progress) -> PlanMove:
-        """Have the controller carry the switches over to another plan."""
-        del progress
-        return self._need().move(request)
+    def move(self, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
+        """Have the controller carry the switches over to another plan; arguments as of MoveToPlan."""
+        return self._need().move(plan, off, limit, wake_up, pause)
 
     def _need_some(self) -> None:
         if not self._controllers:

@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 
 from testbed.base.messages import Disturbance, Disturbed
 from testbed.engines.lab.hosts.fabric import LabNetwork
-from testbed.engines.ovs.switches import SwitchBackend
 
 
-def carry_out(what: Disturbance, fabric: LabNetwork, switches: SwitchBackend) -> Disturbed:
+def carry_out(what: Disturbance, fabric: LabNetwork) -> Disturbed:
     """Let something die or come back now; says when, and why it failed where it did."""
     began, error = time.monotonic(), ""
     try:
         fabric.set_ports(what.channels, what.hosts, up=what.up)
         fabric.set_far_ends(what.far, up=what.up)
         for name in fabric.switches_of(what.switches):
-            (fabric.start_switch if what.up else fabric.kill_switch)(switches, name)
+            (fabric.start_switch if what.up else fabric.kill_switch)(name)
         fabric.pause_hosts(what.pausing, paused=not what.up)
         if what.links:
             fabric.change_links(what.links)

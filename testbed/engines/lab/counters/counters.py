@@ -15,10 +15,10 @@ from contextlib import closing
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Count, FrameCounts, Snapshot
-from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import kernel_files
 from testbed.engines.lab.hosts.commands import run
 from testbed.engines.lab.hosts.names import channel_ports, host_ports, port_interface
+from testbed.engines.lab.orders import BuildOrder
 from testbed.fabric.openflow.tables import FORWARDING, Priority
 
 BUSY = 0.1  # idle share below which a machine is too busy for answers in time

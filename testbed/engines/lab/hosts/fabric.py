@@ -16,7 +16,6 @@ from mininet.net import Mininet
 from testbed.base.errors import LabError
 from testbed.base.ethernet import VLAN_TAG, WIRE_OVERHEAD
 from testbed.base.messages import FrameCounts, LinkChange, LinkReadings, LinkState, PairReadings, ShortCuts, Snapshot
-from testbed.engines.lab.control.requests import BuildOrder
 from testbed.engines.lab.counters import counters, kernel_files
 from testbed.engines.lab.hosts.commands import how_it_ended, in_host, run, run_each
 from testbed.engines.lab.hosts.host_view import is_hidden, program_folders, show, start_holders
@@ -32,6 +31,7 @@ from testbed.engines.lab.hosts.shaping import (
     require_speeds,
     shaping_problems,
 )
+from testbed.engines.lab.orders import BuildOrder
 from testbed.engines.ovs.fast_path import FastPath, open_fast_path
 from testbed.engines.ovs.fast_upkeep import FastPathSync
 from testbed.engines.ovs.first_hop import copy_at
@@ -62,6 +62,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         order: what is to be built.
         holders: host → pid to adopt the namespaces of a running lab; none = make them.
         groups: host → file by which its programs join its share of the processors; none where it has no share.
+        switches: whose processes run by the time of make(); None = those of a lab that is adopted are left alone.
     """
 
     # Linux's TCP puts several segments at a time into a queue, whatever an interface can do. A shaper then counts one
@@ -73,13 +74,17 @@ class LabNetwork(Mininet):  # type: ignore[misc]
     card_settings = f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
 
     def __init__(
-        self, order: BuildOrder, holders: Mapping[str, int] | None = None, groups: Mapping[str, str] | None = None
+        self,
+        order: BuildOrder,
+        holders: Mapping[str, int] | None = None,
+        groups: Mapping[str, str] | None = None,
+        switches: SwitchBackend | None = None,
     ) -> None:
         # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
         Mininet.inited = True
         super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
-        self.datapath = ""
+        self._open_vswitch = switches
         self.changed: dict[int, LinkState] = {}  # links that run otherwise than planned
         self.fast_path: FastPath | None = None
         self.short_cuts: FastPathSync | None = None  # what keeps it in step with the switches
@@ -116,6 +121,37 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         """Pid of the process that keeps each host's namespaces."""
         return {host.name: host.holder for host in self.hosts}
 
+    @property
+    def open_vswitch(self) -> SwitchBackend:
+        """The switches' processes.
+
+        Raises:
+            LabError: this network has none of its own.
+        """
+        if self._open_vswitch is None:
+            raise LabError(
+                "the switches of this lab are no Open vSwitch of this program, so they have no rules, groups or traces"
+            )
+        return self._open_vswitch
+
+    @property
+    def datapath(self) -> str:
+        """What forwards frames: `kernel`, `userspace` or `model`."""
+        return self.open_vswitch.datapath
+
+    @property
+    def switch_pids(self) -> list[int]:
+        """Of the processes that forward frames."""
+        return self.open_vswitch.pids
+
+    def check_switches(self) -> None:
+        """Raise LabError, with the reason, if what forwards frames has ended and was not killed on purpose."""
+        self.open_vswitch.check_alive()
+
+    def stop_switches(self) -> None:
+        """End what forwards frames."""
+        self.open_vswitch.stop()
+
     def check_hosts(self) -> None:
         """Raise LabError if what keeps a host's namespaces has died, so that no program can enter them any more."""
         dead = [name for name, pid in self.holders.items() if not kernel_files.has_network(pid)]
@@ -149,11 +185,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
                 show([pid], folder)
                 self._shown.add((pid, folder))
 
-    def make(self, switches: SwitchBackend, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
+    def make(self, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
         """Make everything the order names; returns seconds by step.
 
         Args:
-            switches: their processes run.
             progress: called with the name of each step.
             rules: brings the rules onto the bridges, which are there then.
 
@@ -161,7 +196,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
             LabError: a step failed, or what was asked for is not what was read back.
         """
         seconds: dict[str, float] = {}
-        self.datapath = switches.datapath
+        switches = self.open_vswitch
         # Before the ports: the userspace datapath's loop is quick while it has none to poll. But for a controller that
         # looks by the ports what is joined before it installs anything.
         early, late = [("rules", rules)], list[tuple[str, Callable[[], None]]]()
@@ -178,10 +213,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
             ("first hops", lambda: self._copy_at(self.order.switches)),
             ("fast path", self._open_fast_path),
             ("shaping", self._shape),
-            ("buffers", lambda: self._prepare_sockets(switches)),
+            ("buffers", self._prepare_sockets),
             *late,
-            ("short cuts", lambda: self._begin_short_cuts(switches)),
-            ("read back", lambda: self._read_back(switches)),
+            ("short cuts", self._begin_short_cuts),
+            ("read back", self._read_back),
         )
         for text, step in steps:
             progress(text)
@@ -189,10 +224,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
             try:
                 step()
             except (LabError, OSError):
-                switches.check_alive()
+                self.check_switches()
                 self.check_hosts()  # what died, rather than what failed for it
                 raise
-            switches.check_alive()
+            self.check_switches()
             seconds[text] = round(time.monotonic() - started, 4)
         return seconds
 
@@ -327,9 +362,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
     def _open_fast_path(self) -> None:
         self.fast_path, self.why_slow = open_fast_path(self.order, self.datapath, self._ports())
 
-    def _begin_short_cuts(self, switches: SwitchBackend) -> None:
+    def _begin_short_cuts(self) -> None:
         if self.fast_path is None:
             return
+        switches = self.open_vswitch
         switches.each_packet_socket(self.order.switches, self.fast_path.listen)
         self.short_cuts = FastPathSync(self.fast_path, switches.folder, switches.dump)
         self.short_cuts.start()
@@ -490,10 +526,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
 
         return pair_readings(self)
 
-    def frame_counts(self, switches: SwitchBackend) -> FrameCounts:
+    def frame_counts(self) -> FrameCounts:
         """Everything that counts frames."""
-        self._wait_for_rules(switches)
-        order = self.order
+        self._wait_for_rules()
+        order, switches = self.order, self.open_vswitch
         taken = {} if self.fast_path is None else self.fast_path.frames()
 
         def dump() -> Mapping[str, Sequence[str]]:
@@ -503,13 +539,13 @@ class LabNetwork(Mininet):  # type: ignore[misc]
 
         return counters.frame_counts(order, self.holders, dump, taken)
 
-    def _wait_for_rules(self, switches: SwitchBackend) -> None:
+    def _wait_for_rules(self) -> None:
         """Return when the rules have counted all frames until now; at once where no port has moved any since."""
         frames = self.port_figures()[:, _FRAMES].tolist()
         if frames == self._in_rules:
             return
         for _ in range(_ROUNDS):
-            switches.flush_statistics()
+            self.open_vswitch.flush_statistics()
         self._in_rules = frames
 
     def settle(self) -> None:
@@ -548,38 +584,38 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         require_numbers("switch", numbers, len(self.order.switches))
         return [self.order.switches[number] for number in numbers]
 
-    def killed(self, switches: SwitchBackend) -> list[str]:
+    def killed(self) -> list[str]:
         """Names of switches that were killed and not started since."""
-        return switches.killed
+        return self.open_vswitch.killed
 
-    def kill_switch(self, switches: SwitchBackend, switch: str) -> None:
+    def kill_switch(self, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""
         if self.short_cuts is not None:
             self.short_cuts.end(switch)
-        switches.kill(switch)
+        self.open_vswitch.kill(switch)
 
-    def start_switch(self, switches: SwitchBackend, switch: str) -> None:
+    def start_switch(self, switch: str) -> None:
         """Start it again and shape its ports anew; its rules are whoever's who installs them."""
         one = next(port for bridge, _, port in self._ports() if bridge == switch)
-        switches.revive(switch, {switch: one}, len(self._ports()) * self.order.queue_frames)
+        self.open_vswitch.revive(switch, {switch: one}, len(self._ports()) * self.order.queue_frames)
         mine = [name for bridge, name, _ in self._ports() if bridge == switch]
         shaping = self._port_shaping()
         run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))
         self._copy_at([switch])
         if self.fast_path is not None and self.short_cuts is not None:
             self.fast_path.attach([switch])
-            switches.each_packet_socket([switch], self.fast_path.listen)
+            self.open_vswitch.each_packet_socket([switch], self.fast_path.listen)
             self.short_cuts.begin(switch)
 
-    def _prepare_sockets(self, switches: SwitchBackend) -> None:
+    def _prepare_sockets(self) -> None:
         ports = self._ports()  # the hosts' first
         one_each: dict[str, int] = {}
         for bridge, _, port in ports:
             one_each.setdefault(bridge, port)
-        switches.prepare_sockets(one_each, len(ports) * self.order.queue_frames)
+        self.open_vswitch.prepare_sockets(one_each, len(ports) * self.order.queue_frames)
 
-    def _read_back(self, switches: SwitchBackend) -> None:
-        problems = switches.spanning_tree_problems() + self.shaping_problems()
+    def _read_back(self) -> None:
+        problems = self.open_vswitch.spanning_tree_problems() + self.shaping_problems()
         if problems:
             raise LabError(f"{len(problems)} settings are not as asked: {'; '.join(problems[:3])}")
 

@@ -21,12 +21,11 @@ from ipaddress import IPv4Interface, IPv4Network
 from testbed.base.errors import LabError
 from testbed.base.ethernet import MIN_FRAME, VLAN_TAG, wire_bytes
 from testbed.base.shipped import setup
-from testbed.engines.lab.control.requests import HostOrder, StormReading, WatchStorm
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
 from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.lab.hosts.names import HOST_INTERFACE
-from testbed.engines.ovs.switches import SwitchBackend
+from testbed.engines.lab.orders import HostOrder, StormReading
 
 _HOSTS_AT_ONCE, _FEW_AT_ONCE = 8, 2
 _FEW = 8  # pairs
@@ -230,10 +229,18 @@ def _datagram(address: IPv4Interface) -> bytes:
     return head[:10] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + head[12:] + udp
 
 
-def watch_storm(switches: SwitchBackend, fabric: LabNetwork, request: WatchStorm) -> list[StormReading]:
+def watch_storm(
+    fabric: LabNetwork, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None
+) -> list[StormReading]:
     """Let the first host send one broadcast and read the counters of all switch ports until the time is up.
 
     However it ends, the switches have no rules afterwards, so that nothing goes on circulating.
+
+    Args:
+        fabric: on Open vSwitch.
+        seconds: from the broadcast on.
+        every: s between two readings.
+        rules: replace those of the switches; None = those stay that are there.
 
     Returns:
         readings; the first is 0.
@@ -245,8 +252,9 @@ def watch_storm(switches: SwitchBackend, fabric: LabNetwork, request: WatchStorm
     ports = PortCounters(list(fabric.port_rates()))
     sent = FIGURES.index("tx_packets")
     sender = fabric.order.hosts[0]
-    if request.rules is not None:
-        switches.install(request.rules)
+    switches = fabric.open_vswitch
+    if rules is not None:
+        switches.install(rules)
         # What Open vSwitch had cached while there were no rules drops the broadcast for some milliseconds more.
         switches.flush_statistics()
         fabric.settle()
@@ -255,8 +263,8 @@ def watch_storm(switches: SwitchBackend, fabric: LabNetwork, request: WatchStorm
         readings = [StormReading(0.0, 0, 0)]
         started = time.monotonic()
         send_from(fabric.holders[sender.name], sender.mac)
-        for number in range(1, int(request.seconds / request.every + 0.5) + 1):
-            time.sleep(max(0.0, started + number * request.every - time.monotonic()))
+        for number in range(1, int(seconds / every + 0.5) + 1):
+            time.sleep(max(0.0, started + number * every - time.monotonic()))
             frames = ports.read()[:, sent] - zero
             readings.append(StormReading(time.monotonic() - started, int(frames.sum()), int(frames.max())))
     finally:

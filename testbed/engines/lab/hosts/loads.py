@@ -33,7 +33,6 @@ from testbed.engines.lab.hosts.given import give_nothing
 from testbed.engines.lab.hosts.host_view import HOME, take_own_temporary
 from testbed.engines.lab.hosts.mounts import run_in_thread_namespace
 from testbed.engines.lab.hosts.names import RECORD
-from testbed.engines.ovs.switches import SwitchBackend
 
 if TYPE_CHECKING:
     from testbed.engines.lab.counters.telemetry import Telemetry
@@ -178,9 +177,7 @@ class LoadRunner:
         self._telemetry: Telemetry | None = None
         self._making = threading.Lock()
 
-    def run(
-        self, load: LoadRequest, fabric: LabNetwork, switches: SwitchBackend, wanted: Callable[[], None]
-    ) -> Observation:
+    def run(self, load: LoadRequest, fabric: LabNetwork, wanted: Callable[[], None]) -> Observation:
         """Run a load in a fabric on its switches.
 
         `wanted` is called now and then, and raises what ends the load.
@@ -190,7 +187,7 @@ class LoadRunner:
         """
         timeline = Timeline(load.timeline, self._disturb)
         try:
-            found = self._recorded(load, fabric, switches, timeline, wanted)
+            found = self._recorded(load, fabric, timeline, wanted)
         finally:
             disturbed = timeline.end()
         return replace(found, disturbed=disturbed)
@@ -199,12 +196,11 @@ class LoadRunner:
         self,
         load: LoadRequest,
         fabric: LabNetwork,
-        switches: SwitchBackend,
         timeline: Timeline,
         wanted: Callable[[], None],
     ) -> Observation:
         if not load.telemetry:
-            return self._processes(load, fabric, switches, timeline.start, wanted)
+            return self._processes(load, fabric, timeline.start, wanted)
         telemetry = self._need_telemetry(fabric)
         with telemetry.recording(
             load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
@@ -214,7 +210,7 @@ class LoadRunner:
                 started()
                 timeline.start()
 
-            found = self._processes(load, fabric, switches, both, wanted)
+            found = self._processes(load, fabric, both, wanted)
         return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
 
     def _need_telemetry(self, fabric: LabNetwork) -> Telemetry:
@@ -231,7 +227,6 @@ class LoadRunner:
         self,
         load: LoadRequest,
         fabric: LabNetwork,
-        switches: SwitchBackend,
         started: Callable[[], None],
         wanted: Callable[[], None],
     ) -> Observation:
@@ -240,7 +235,7 @@ class LoadRunner:
         A server that never listens is one that failed.
         """
         groups = self._groups()
-        count: Callable[[], Snapshot] = lambda: fabric.snapshot(switches.pids)  # noqa: E731 - used thrice
+        count: Callable[[], Snapshot] = lambda: fabric.snapshot(fabric.switch_pids)  # noqa: E731 - used thrice
         running: list[_Running] = []
         gate = _Gate(self._folder / load.gate if load.gate else None)
         begun = time.monotonic()
@@ -268,7 +263,7 @@ class LoadRunner:
                 now = time.monotonic()
                 if now > next_check:
                     wanted()
-                    _check_alive(fabric, switches)
+                    _check_alive(fabric)
                     next_check = now + _ALIVE_EVERY
                     deadlock = fabric.deadlock()
                     if deadlock:
@@ -283,7 +278,7 @@ class LoadRunner:
                 if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):
                     break
                 time.sleep(_POLL)
-            _check_alive(fabric, switches)
+            _check_alive(fabric)
             after = after or count()
             if groups:
                 # The kernel counts programs that have used up their share as waiting for a processor.
@@ -297,9 +292,9 @@ class LoadRunner:
         return Observation(outputs, before, after, timed_out, zero, window, seconds, deadlock=deadlock)
 
 
-def _check_alive(fabric: LabNetwork, switches: SwitchBackend) -> None:
+def _check_alive(fabric: LabNetwork) -> None:
     """Raise LabError if switches or hosts have died."""
-    switches.check_alive()
+    fabric.check_switches()
     fabric.check_hosts()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.engines.lab.control.requests import BuildOrder
+from testbed.engines.lab.orders import BuildOrder
 
 HOST_INTERFACE = "eth0"
 # In the folder of a lab: its plan, for its controller and for commands that find links by name.
