@@ -21,6 +21,7 @@ from benchmarks.packets import packet_simulator
 from benchmarks.patterns import patterns
 from benchmarks.planning import planning
 from benchmarks.power import power
+from benchmarks.routes import routes
 from benchmarks.simulate import simulator
 from benchmarks.table import Figure, as_markdown, progress
 from benchmarks.telemetry import telemetry
@@ -114,6 +115,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "cluster": lambda chosen: cluster(chosen.runs or 3),
     "machines": lambda chosen: over_two_machines(chosen.runs or 3),
     "scaling": _scaling,
+    "routes": lambda chosen: routes(chosen.runs or 3),
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
 }
 

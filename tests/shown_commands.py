@@ -96,6 +96,7 @@ HOW: list[tuple[str, How]] = [
     (r"compare results/", Here()),
     (r"check --running shown", Here(instead=("torus4x4", "ring3.yaml"))),
     (r"check .*--format diff", Here(silent=True)),
+    (r"verify .*--routes", Left("files of others; tests/unit/ui/test_verify_routes.py has such")),
     (r"verify scenarios/\*\.yaml --format junit", Here(makes="proofs.xml")),
     (r"verify torus4x4 --certificate", Here(makes="certificate.json")),
     (r"verify torus4x4 --set routing.ring=shortest|verify torus4x4 --set topology.sizes", Here(code=1)),

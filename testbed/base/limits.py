@@ -22,6 +22,7 @@ MEBIBYTE: Final = 1 << 20
 
 WHOLE_FILE: Final = 1024 * MEBIBYTE  # of a file that is read whole, where nothing below is for its kind
 FABRIC_FILE: Final = 256 * MEBIBYTE  # a million links in the most verbose format
+ROUTE_ENTRIES: Final = 400_000_000  # switches by destinations and classes, of forwarding that is read
 CONFIGURATION: Final = 16 * MEBIBYTE  # of one switch
 LINE: Final = 64 << 10  # characters of a line of it
 SWITCH_PORTS: Final = 4096  # of one switch

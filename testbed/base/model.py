@@ -138,6 +138,29 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NextHops:
+    """What switches may do with a frame: a set of next hops by switch, destination and class, any of which they choose.
+
+    A class is what a frame carries that switches tell frames apart by: VLAN and layer (priority). VLANs share the
+    memory of a link, layers have their own. A state is `class * S + switch`, a hop `class * C + channel`: the class of
+    the frame on that channel and at its end.
+    """
+
+    goal: Ints  # (K,) switch where frames of each destination key leave the fabric
+    host: Ints  # (K,) the one host that a key stands for, or -1: all hosts of its switch without a key of their own
+    class_vlan: Ints  # (N,) VLAN of each class, 0 where frames have none
+    class_layer: Ints  # (N,) layer of each class
+    table: Ints  # (N·S, K) number of a set, DELIVER at the goal, or NEVER where there is no entry
+    start: Longs  # (G + 1,) offset of the first hop of each set
+    hop: Ints  # (A,) hops of all sets, ascending within one; those of a set leave one switch
+
+    @property
+    def layers(self) -> int:
+        """Layers that frames are in."""
+        return int(self.class_layer.max(initial=0)) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AllowedTurns:
     """Every turn that a routing allows, whether a path takes it or not: a graph of virtual channels.
 

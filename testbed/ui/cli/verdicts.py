@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -12,11 +13,25 @@ from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS
 from testbed.base.others_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
+    from testbed.base.model import Violation
+    from testbed.fabric.verify.choices import ChoiceProof
     from testbed.planning import Plan
 
 _SUITE = "testbed verify"
 _MAX_WITNESS = 200
+_NOT_THERE = "expect: deadlock, but the channel dependency graph has no cycle; leave expect: out"
 _NO_XML = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadForwarding:
+    """Forwarding of a file, and what was found of it on a fabric."""
+
+    file: str  # as it was given
+    proof: ChoiceProof  # what was found
+    switches: int  # of the fabric
+    layers: int  # that its frames are in
+    deadlock_expected: bool = False  # whether the scenario declares it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +45,57 @@ class CommandVerdict:
     changed: tuple[str, ...] = ()  # why a stored plan is refused: a sentence, and lines below it
     # cycles that tables in use together around a failure or repair of its loads could close: they fail no plan
     shared_cycles: tuple[str, ...] = ()
+    forwarding: ReadForwarding | None = None  # of a file, in place of a plan
+    routes: str = ""  # the file of forwarding that was to be proved; empty where a plan was
 
     @property
     def passed(self) -> bool:
         """Whether everything holds that the scenario expects."""
+        if self.forwarding is not None:
+            expected = self.forwarding.deadlock_expected
+            others = [found for found in self.found if found.invariant != "deadlock"]
+            return not others and self.forwarding.proof.deadlock_free != expected
         return self.plan is not None and self.plan.proved
+
+    def taking(self, started: float) -> CommandVerdict:
+        """The same verdict, with the seconds since a time of the clock."""
+        return replace(self, seconds=time.monotonic() - started)
 
     @property
     def file(self) -> str:
-        """The scenario's file."""
+        """The scenario's file, or that of the forwarding."""
+        if self.forwarding is not None:
+            return self.forwarding.file
         return self.plan.scenario.source if self.plan is not None else self.name
+
+    @property
+    def found(self) -> tuple[Violation, ...]:
+        """What does not hold of the plan or the forwarding."""
+        if self.forwarding is not None:
+            return self.forwarding.proof.violations
+        return self.plan.violations if self.plan is not None else ()
 
     @property
     def violations(self) -> list[tuple[str, str]]:
         """Invariant and sentence of everything that does not hold; what the sentence quotes ends no line of it."""
+        if self.forwarding is not None:
+            listed = [(violation.invariant, escape_line(violation.sentence)) for violation in self.found]
+            return listed or ([] if self.passed else [("deadlock", _NOT_THERE)])
         if self.plan is None:
             return [("stored plan", "\n".join(map(escape_line, self.changed)))] if self.changed else []
         found = [(violation.invariant, escape_line(violation.sentence)) for violation in self.plan.violations]
         if not found and not self.plan.proved:
-            found = [("deadlock", "expect: deadlock, but the channel dependency graph has no cycle; leave expect: out")]
+            found = [("deadlock", _NOT_THERE)]
         return found
 
     @property
     def line(self) -> str:
         """The verdict in a line."""
+        if self.forwarding is not None:
+            return _forwarding_line(self.name, self.forwarding, passed=self.passed)
         if self.plan is None:
-            return f"{self.name}: {'FAILED: the file does not hold' if self.changed else 'could not be planned'}"
+            without = f"{self.routes} could not be proved" if self.routes else "could not be planned"
+            return f"{self.name}: {'FAILED: the file does not hold' if self.changed else without}"
         plan = self.plan
         hosts = plan.topology.host_count
         vlans = _vlans(plan)
@@ -67,6 +107,20 @@ class CommandVerdict:
     def as_object(self) -> dict[str, object]:
         """What `--format json` has of it."""
         found: dict[str, object] = {"name": self.name, "passed": self.passed, "seconds": round(self.seconds, 3)}
+        if self.forwarding is not None:
+            proof = self.forwarding.proof
+            return {
+                **found,
+                "routes": self.forwarding.file,
+                "switches": self.forwarding.switches,
+                "layers": self.forwarding.layers,
+                "pairs": proof.pairs,
+                "delivered": proof.delivered,
+                "looping": proof.looping,
+                "deadlock_free": proof.deadlock_free,
+                "problems": [],
+                "violations": self._objects(),
+            }
         if self.plan is None:
             problems = [{"place": place, "sentence": sentence} for place, sentence in self.problems]
             return {**found, "problems": problems, "violations": self._objects()}
@@ -83,13 +137,21 @@ class CommandVerdict:
         }
 
     def _objects(self) -> list[dict[str, object]]:
-        witness = (
-            {escape_line(v.sentence): list(v.witness) for v in self.plan.violations} if self.plan is not None else {}
-        )
+        witness = {escape_line(v.sentence): list(v.witness) for v in self.found}
         return [
             {"invariant": invariant, "sentence": sentence, "witness": witness.get(sentence, [])}
             for invariant, sentence in self.violations
         ]
+
+
+def _forwarding_line(name: str, found: ReadForwarding, *, passed: bool) -> str:
+    proof = found.proof
+    free = "deadlock free" if proof.deadlock_free else "can deadlock"
+    expected = " as expected" if passed and not proof.deadlock_free else ""
+    layers = f", {found.layers} layers" if found.layers > 1 else ""
+    loops = f", {proof.looping:,} can loop" if proof.looping else ""
+    pairs = f"{proof.delivered:,} of {proof.pairs:,} pairs delivered{loops}"
+    return f"{name}: {found.file}: {'passed' if passed else 'FAILED'}: {pairs}{layers}, {free}{expected}"
 
 
 def _vlans(plan: Plan) -> str:
@@ -147,7 +209,7 @@ def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
 
 
 def _witnesses(verdict: CommandVerdict) -> Iterator[str]:
-    for violation in verdict.plan.violations if verdict.plan is not None else ():
+    for violation in verdict.found:
         if violation.witness:
             shown = violation.witness[:_MAX_WITNESS]
             more = f" … and {len(violation.witness) - _MAX_WITNESS} more" * (len(violation.witness) > _MAX_WITNESS)

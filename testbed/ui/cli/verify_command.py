@@ -31,7 +31,7 @@ class VerifyFormat(str, Enum):
 
 @app.command(
     epilog="Examples: testbed verify torus4x4 ring4   |   testbed verify scenarios/*.yaml --format junit > proofs.xml"
-    "   |   testbed verify plan.json"
+    "   |   testbed verify plan.json   |   testbed verify fabric.graphml --routes next-hops.csv"
 )
 def verify(
     names: SCENARIOS,
@@ -39,6 +39,12 @@ def verify(
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", help="write the certificate of one proved plan, for certificate_check.py"),
+    ] = None,
+    routes: Annotated[
+        Path | None,
+        typer.Option(
+            "--routes", help="prove this forwarding (CSV or JSON) on the fabric of one scenario or fabric file instead"
+        ),
     ] = None,
     form: Annotated[
         VerifyFormat,
@@ -48,15 +54,18 @@ def verify(
     """Prove plans: delivery, trees, deadlock freedom, members, limits.
 
     A scenario may also be a plan that testbed plan --output has written: it is proved from its tables, and a changed
-    one fails. Exit code 1 if an invariant does not hold, 2 if a
+    one fails. With --routes it is next hops or paths computed elsewhere that are proved, over all choices that
+    switches have. Exit code 1 if an invariant does not hold, 2 if a
     scenario or file cannot be planned at all; the others are proved nevertheless.
     """
     if certificate is not None and len(names) > 1:
         raise InputError.one("--certificate", f"is of one plan, and {len(names)} are named")
+    if routes is not None:
+        _check_alone(names, certificate)
     verdicts = []
     for name in names:
-        with working(f"planning and proving {name}"):
-            verdicts.append(_verdict(name, settings or []))
+        with working(f"planning and proving {name}" if routes is None else f"proving {routes} on {name}"):
+            verdicts.append(_verdict(name, settings or [], routes))
         if form is VerifyFormat.text:
             _print(verdicts[-1])
     if certificate is not None and verdicts[0].plan is not None and verdicts[0].passed:
@@ -77,14 +86,27 @@ def verify(
     raise typer.Exit(exit_code(verdicts))
 
 
-def _verdict(name: str, settings: Sequence[str]) -> CommandVerdict:
+def _check_alone(names: Sequence[str], certificate: Path | None) -> None:
+    if len(names) > 1:
+        raise InputError.one("--routes", f"is for one fabric, and {len(names)} are named")
+    if certificate is not None:
+        raise InputError.one("--certificate", "is of a plan, and --routes proves forwarding without one; leave one out")
+
+
+def _verdict(name: str, settings: Sequence[str], routes: Path | None) -> CommandVerdict:
     started = time.monotonic()
     try:
+        if routes is not None:
+            from testbed.ui.cli.verify_routes import prove_routes
+
+            return CommandVerdict(name, 0.0, forwarding=prove_routes(name, settings, routes)).taking(started)
         plan = read_plan(name, settings)
         cycles = _shared_cycles(plan)
     except InputError as error:
         problems = tuple((problem.place, problem.sentence) for problem in error.problems)
-        return CommandVerdict(name, time.monotonic() - started, problems=problems)
+        return CommandVerdict(
+            name, time.monotonic() - started, problems=problems, routes="" if routes is None else str(routes)
+        )
     except VerificationError as error:
         lines = (error.reason, *(f"  {line}" for line in error.details))
         return CommandVerdict(name, time.monotonic() - started, changed=lines)
