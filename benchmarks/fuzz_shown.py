@@ -33,7 +33,7 @@ from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import telemetry_to_bytes
 from testbed.ui.cli import load_commands, output
 from testbed.ui.cli.app import app
-from testbed.ui.cli.output import print_error, steps, working
+from testbed.ui.cli.output import print_error, show_progress, steps
 from testbed.ui.cli.terminal import EscapingConsole
 from testbed.ui.live.replay import RunSource
 from tests.fabrics import plan_of
@@ -148,7 +148,7 @@ def feed_progress(text: str) -> None:
 def _progress(text: str) -> None:
     with steps() as shown:
         shown(text)
-    with working(text):
+    with show_progress(text):
         pass
 
 

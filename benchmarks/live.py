@@ -19,7 +19,7 @@ from testbed.engines.lab.control.registry import Entry
 from testbed.experiments.run.loads.context import Context
 from testbed.planning import Plan, make_plan
 from testbed.scenario import find_scenario, load_scenario
-from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.server import Page, listening_socket, serve_page
 from testbed.ui.live.source import LabSource
 
 _SCENARIO, _DILATION = "torus8x8", 500
@@ -53,7 +53,7 @@ def live(runs: int) -> list[Figure]:
 def _page(lab: LabClient, plan: Plan) -> Iterator[str]:
     entry = Entry("bench", lab.namespaces.init, read_start_time(lab.namespaces.init), plan.scenario.name, plan.digest)
     page = Page(LabSource(plan, "bench", lambda: entry if entry.holds else None))
-    with listening_socket(None) as listening, serving(page, listening) as address:
+    with listening_socket(None) as listening, serve_page(page, listening) as address:
         yield address
 
 

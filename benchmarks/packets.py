@@ -27,12 +27,14 @@ def packet_simulator(runs: int) -> list[Figure]:
     topology, routes = dateline_torus(8)
     progress("packets: loading")
     _hops_a_second(
-        PacketNetwork.of(topology, routes, PacketSettings(duration=1, warm_up=0), _GIGABIT, _GIGABIT, 1), 0.3, 1
+        PacketNetwork.from_routes(topology, routes, PacketSettings(duration=1, warm_up=0), _GIGABIT, _GIGABIT, 1),
+        0.3,
+        1,
     )
     figures = []
     for how in _CONTROLS:
         settings = PacketSettings(flow_control=how, duration=500, warm_up=0)
-        network = PacketNetwork.of(topology, routes, settings, _GIGABIT, _GIGABIT, 1)
+        network = PacketNetwork.from_routes(topology, routes, settings, _GIGABIT, _GIGABIT, 1)
         for load in _LOADS:
             progress(f"packets: flow control {how}, load {load}")
             rates = [_hops_a_second(network, load, seed) for seed in range(1, runs + 1)]
@@ -43,7 +45,7 @@ def packet_simulator(runs: int) -> list[Figure]:
         plan = make_plan(parse_scenario(f"topology: {{kind: torus, sizes: [{size}, {size}], parallel_links: 2}}", "x"))
         plan.require_proof()
         settings = PacketSettings(duration=duration, warm_up=0)
-        network = PacketNetwork.of(plan.topology, plan.routes, settings, _GIGABIT, _GIGABIT, 1)
+        network = PacketNetwork.from_routes(plan.topology, plan.routes, settings, _GIGABIT, _GIGABIT, 1)
         # Longer paths meet the same load on each channel at a lower rate of the hosts.
         load = 0.3 * 8 / size
         costs = [1e9 / _hops_a_second(network, load, seed) for seed in range(1, runs + 1)]

@@ -32,9 +32,9 @@ from testbed.scenario import parse_scenario
 from testbed.engines.simulate import Network, Settings, simulate
 size, clocks = int(sys.argv[1]), int(sys.argv[2])
 plan = make_plan(parse_scenario(f"topology: {{kind: torus, sizes: [{size}, {size}]}}", "benchmark"))
-simulate(Network.of(plan.topology, plan.routes, Settings(clocks=1000, warm_up=0), 1), 0.1, 1)
+simulate(Network.from_routes(plan.topology, plan.routes, Settings(clocks=1000, warm_up=0), 1), 0.1, 1)
 started = time.perf_counter()
-network = Network.of(plan.topology, plan.routes, Settings(clocks=clocks, warm_up=0), 1)
+network = Network.from_routes(plan.topology, plan.routes, Settings(clocks=clocks, warm_up=0), 1)
 simulate(network, 0.8 * 4 / size / 4, 1)
 seconds = time.perf_counter() - started
 print(json.dumps({"seconds": seconds, "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))

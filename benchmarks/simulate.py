@@ -25,9 +25,9 @@ _SIZES = ((8, 800_000), (64, 16_000))  # as many flit-hops
 def simulator(runs: int) -> list[Figure]:
     """Clocks a second by load, seconds of a run as long as the papers', and what a flit-hop costs by size."""
     torus = dateline_torus(8)
-    network = Network.of(*torus, Settings(clocks=_CLOCKS, warm_up=_WARM_UP), 1)
+    network = Network.from_routes(*torus, Settings(clocks=_CLOCKS, warm_up=_WARM_UP), 1)
     progress("simulator: loading")
-    simulate(Network.of(*torus, Settings(clocks=1000, warm_up=0), 1), 0.3, 1)
+    simulate(Network.from_routes(*torus, Settings(clocks=1000, warm_up=0), 1), 0.3, 1)
     figures = []
     for load, theirs in BOOKSIM.items():
         progress(f"simulator: load {load}")
@@ -39,7 +39,7 @@ def simulator(runs: int) -> list[Figure]:
         "topology: {kind: torus, sizes: [8, 8], hosts_per_switch: 4}\n"
         "routing: {kind: dl, layers: 3}\nassignment: {kind: openflow}"
     )
-    whole = Network.of(*layers, Settings(clocks=_LONG), 1)
+    whole = Network.from_routes(*layers, Settings(clocks=_LONG), 1)
     figures.append(
         Figure(
             "simulator, 8×8 torus, 256 hosts, DL, 3 layers, load 0.1, 1 M clocks (at most 25 s)",
@@ -57,7 +57,7 @@ def _flit_hops(runs: int) -> list[Figure]:
         plan = _plan(f"topology: {{kind: torus, sizes: [{size}, {size}], parallel_links: 2}}")
         # Longer paths meet the same load on each channel at a lower rate of the hosts.
         load = 0.3 * 8 / size
-        network = Network.of(*plan, Settings(clocks=clocks, warm_up=0), 1)
+        network = Network.from_routes(*plan, Settings(clocks=clocks, warm_up=0), 1)
         costs = []
         for seed in range(1, runs + 1):
             started = time.thread_time()

@@ -35,9 +35,9 @@ class FastReconciler(Reconciler):
     def _want_only(self, rules: Iterable[Rule]) -> None:
         for wanted in self._wanted:
             wanted.clear()
-        self._want(rules)
+        self._add_wanted(rules)
 
-    def _want(self, rules: Iterable[Rule]) -> None:
+    def _add_wanted(self, rules: Iterable[Rule]) -> None:
         for rule in rules:
             self._wanted[rule.switch][place(rule)] = rule
 
@@ -45,7 +45,7 @@ class FastReconciler(Reconciler):
         """Identifiers of the VLANs that switches have rules of, those left over from interrupted work included."""
         return vlans_of(rule for wanted in self._wanted for rule in tuple(wanted.values()))
 
-    def _missing(self, rules: Iterable[Rule]) -> list[Rule]:
+    def _list_missing(self, rules: Iterable[Rule]) -> list[Rule]:
         return [rule for rule in rules if place(rule) not in self._wanted[rule.switch]]
 
     def _change(self, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
@@ -54,22 +54,22 @@ class FastReconciler(Reconciler):
 
         def change(number: int) -> None:
             with self._locks[number]:
-                self._want(more.get(number, ()))
+                self._add_wanted(more.get(number, ()))
                 for rule in fewer.get(number, ()):
                     self._wanted[number].pop(place(rule), None)
                 self.switches.send(number, add=more.get(number, ()), remove=fewer.get(number, ()))
                 self.switches.confirm(number)
 
-        self._each({*more, *fewer}, change)
+        self._call_each({*more, *fewer}, change)
 
-    def _each(self, numbers: Iterable[int], call: Callable[[int], None]) -> None:
+    def _call_each(self, numbers: Iterable[int], call: Callable[[int], None]) -> None:
         """Call for many switches in parallel; a disconnected switch is reconciled on reconnect."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             attempts = [(number, pool.submit(call, number)) for number in sorted(numbers)]
         for number, attempt in attempts:
             error = attempt.exception()
             if isinstance(error, SwitchError):
-                if number in self.switches.connected():
+                if number in self.switches.list_connected():
                     self._note(number, "not in step", problem=str(error))
             elif error is not None:
                 raise error
@@ -86,9 +86,9 @@ class FastReconciler(Reconciler):
             ]
         )  # fmt: skip
 
-    def _tell(self, rules: Mapping[int, list[Rule]]) -> None:
+    def _send_changes(self, rules: Mapping[int, list[Rule]]) -> None:
         """Send switches rules that replace others, and do not wait; a disconnected one is reconciled on reconnect."""
         for number, its in rules.items():
-            self._want(its)
+            self._add_wanted(its)
             with contextlib.suppress(SwitchError):
                 self.switches.send(number, add=its)

@@ -69,7 +69,7 @@ class Reconciler:
                 changed = self._reconcile(number)
                 self._ports(number)
             except SwitchError as error:
-                self._failed(number, error)
+                self._note_failure(number, error)
                 return
             self._note(number, "in step", rules=len(self._wanted[number]), changed=changed)
 
@@ -87,12 +87,12 @@ class Reconciler:
                     if self.switches.rule_count(number, learned=not self.learning) == len(self._wanted[number]):
                         return
                 except SwitchError as error:
-                    self._failed(number, error)
+                    self._note_failure(number, error)
                     return
         if state in ("in step", "not in step"):
             self.bring_in_step(number)
 
-    def refused(self, address: str, versions: Collection[int]) -> None:
+    def note_refused(self, address: str, versions: Collection[int]) -> None:
         """A switch was turned away because it does not speak OpenFlow 1.3.
 
         Args:
@@ -137,14 +137,14 @@ class Reconciler:
             for port in mine:
                 self.switches.set_port(number, ports[port], up=False)
 
-    def gone(self, number: int) -> None:
+    def switch_disconnected(self, number: int) -> None:
         """A switch has disconnected; it keeps forwarding by the rules it has."""
         self._note(number, "gone")
 
     def _note(self, number: int, state: str, **more: Any) -> None:
         self._states[number] = {"state": state, "since": time.time(), **more}
 
-    def _failed(self, number: int, error: SwitchError) -> None:
+    def _note_failure(self, number: int, error: SwitchError) -> None:
         """Note what a switch did not do, unless it disconnected meanwhile: then it is not asked again."""
         if self._states.get(number, {}).get("state") != "gone":
             self._note(number, "not in step", problem=str(error))
@@ -268,7 +268,7 @@ class Reconciler:
 
     # ---------------------------------------------------------------------------------------------------- status
 
-    def _slower(self) -> dict[str, float]:
+    def _slowed_links(self) -> dict[str, float]:
         """Share of its rate at which a link runs, by its name, of those that do not run at all of it."""
         topology, speeds = self.plan.topology, self.plan.speeds
         shares = {} if speeds is None else {link: share for link, share in enumerate(speeds.tolist()) if share < 1}
@@ -285,7 +285,7 @@ class Reconciler:
                 name: self._states.get(number, {"state": "not seen"}) for number, name in enumerate(self.switches.names)
             },
             "off": [topology.channel_name(2 * link).replace("→", "–") for link in sorted(self.off)],
-            "slower": self._slower(),
+            "slower": self._slowed_links(),
             "transition": self._doing,
             "rate": self.rate,
             "refused": [

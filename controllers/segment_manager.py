@@ -29,13 +29,13 @@ class SegmentManager(SwitchTagged):
         cfg.CONF.set_override("echo_request_interval", _ECHO_EVERY)
         cfg.CONF.set_override("maximum_unreplied_echo_requests", _UNANSWERED)
         super().__init__(*args, **kwargs)
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._send_lldp_forever, daemon=True).start()
 
-    def _look(self) -> None:
+    def _send_lldp_forever(self) -> None:
         while isinstance(self.reconciler, SegmentReconciler):
             time.sleep(_TELL_EVERY)
             try:
-                self.reconciler.look()
+                self.reconciler.send_lldp()
             except Exception:  # this thread must go on; the log tells
                 self.logger.exception("LLDP")
 

@@ -85,15 +85,15 @@ class SegmentReconciler(FastReconciler):
         self._starting = False
         self._refusal = ""
         if election is None or election.try_acquire():
-            self._lead()
+            self._become_master()
         else:
             threading.Thread(target=self._wait_as_standby, args=(election,), daemon=True).start()
 
     def _wait_as_standby(self, election: Election) -> None:
         election.wait()
-        self._lead()
+        self._become_master()
 
-    def _lead(self) -> None:
+    def _become_master(self) -> None:
         """Go on where the last manager has stopped, or collect first."""
         self._generation, self._since = new_generation(), time.monotonic()
         self._round = self._seen_last = 0
@@ -107,12 +107,12 @@ class SegmentReconciler(FastReconciler):
         if known:
             self._forget_flows()  # of VLANs that the last manager has just removed, and this one may need
             # Switches obey before anything is sent to them, and hosts move off what has died meanwhile first of all.
-            self._each(self.switches.connected(), self._claim)
+            self._call_each(self.switches.list_connected(), self._claim_switch)
             self._activate()
         else:
-            self._each(self.switches.connected(), self.bring_in_step)
+            self._call_each(self.switches.list_connected(), self.bring_in_step)
 
-    def _claim(self, number: int) -> None:
+    def _claim_switch(self, number: int) -> None:
         with self._locks[number]:
             self.switches.become_master(number, self._generation)
 
@@ -128,7 +128,7 @@ class SegmentReconciler(FastReconciler):
             self.stage = "steering"
             manager.begin(self)
             self._judge(time.monotonic())
-        self._each(self.switches.connected(), self.bring_in_step)
+        self._call_each(self.switches.list_connected(), self.bring_in_step)
 
     def move_to(self, plan: Plan, off: Any, wake_up: float = 0.0, pause: float = 0.0) -> dict[str, Any]:
         """Refuse: this controller makes its own plans."""
@@ -148,13 +148,13 @@ class SegmentReconciler(FastReconciler):
             heard = time.monotonic()
             ports = self.switches.ports(number)
         except SwitchError as error:
-            self._failed(number, error)
+            self._note_failure(number, error)
             return
         down = [port for port in ports if is_down(ports[port])]
         with self._manager.state:
             self._seen.add(number)
             self._seen_last = self._round
-            self._manager.tracker.connected(number, down)
+            self._manager.tracker.switch_connected(number, down)
             self._judge(heard)
         mine = [(number, port) for port in ports if port <= _LAST_PORT and port not in down]
         self._announce([*mine, *(self._joined.planned[end] for end in mine if end in self._joined.planned)])
@@ -190,33 +190,33 @@ class SegmentReconciler(FastReconciler):
         """A switch has got the LLDP frame of another end by a port."""
         heard = time.monotonic()
         with self._manager.state:
-            self._joined.hear((number, port), there, self._round)
+            self._joined.on_lldp((number, port), there, self._round)
             self._judge(heard)
 
-    def look(self) -> None:
+    def send_lldp(self) -> None:
         """Let all links tell who they join, and see which have not been heard for too long; to be called each second.
 
         A queue that is full loses LLDP frames as any other. So a port that gets other frames is not deaf.
         """
         if self.stage == "standby":
             return
-        connected = self.switches.connected()
+        connected = self.switches.list_connected()
         with self._manager.state:
             self._round += 1
             now = self._round
             if now <= _RETURN:
                 for here, there in self._joined.planned.items():
                     if not {here[0], there[0]} <= connected:
-                        self._joined.keep(here, now)
-            late = self._joined.late(now)
+                        self._joined.extend(here, now)
+            late = self._joined.list_late(now)
         counts: dict[End, int] = {}
         for number in {number for number, _ in late} & connected:
             with contextlib.suppress(SwitchError):
-                counts |= {(number, port): count for port, count in self.switches.received(number).items()}
+                counts |= {(number, port): count for port, count in self.switches.read_received(number).items()}
         with self._manager.state:
             for end in late:
                 if counts.get(end, 0) > self._received.get(end, math.inf):
-                    self._joined.keep(end, now)
+                    self._joined.extend(end, now)
             self._joined.expire(now)
             self._judge(time.monotonic())
         self._received = {end: counts[end] for end in late if end in counts}
@@ -227,7 +227,7 @@ class SegmentReconciler(FastReconciler):
         if self.stage == "standby":
             return
         tracker = self._manager.tracker
-        tracker.silent = self._joined.silent()
+        tracker.silent = self._joined.silent_ends()
         if self.stage == "steering":
             self._manager.react(heard)
             return
@@ -253,16 +253,16 @@ class SegmentReconciler(FastReconciler):
             self._starting = False
         self._activate()
 
-    def gone(self, number: int) -> None:
+    def switch_disconnected(self, number: int) -> None:
         """A switch has disconnected. If it is not back soon, it is dead."""
-        super().gone(number)
+        super().switch_disconnected(number)
         heard = time.monotonic()
         timer = threading.Timer(HANG_UP_GRACE, self._give_up, args=(number, heard))
         timer.daemon = True
         timer.start()
 
     def _give_up(self, number: int, heard: float) -> None:
-        if number not in self.switches.connected():
+        if number not in self.switches.list_connected():
             with self._manager.state:
                 self._manager.tracker.dead.add(number)
                 self._joined.forget([end for end in self._joined.planned if end[0] == number])
@@ -283,14 +283,14 @@ class SegmentReconciler(FastReconciler):
 
     # -------------------------------------------------------------------------------------------- what is carried out
 
-    def taken(self) -> Collection[int]:
+    def vlans_in_use(self) -> Collection[int]:
         """See Installer."""
         return self._vlans()
 
     def divert(self, hosts: Ints, backups: Ints) -> None:
         """See Installer: one rule a host."""
         rules = (self._pvids[backup][host] for host, backup in zip(hosts.tolist(), backups.tolist(), strict=True))
-        self._tell(by_switch(rules))
+        self._send_changes(by_switch(rules))
 
     def add_paths(self, tables: Tables) -> None:
         """See Installer."""
@@ -304,7 +304,7 @@ class SegmentReconciler(FastReconciler):
         Of a VLAN that comes back a switch may still keep a flow that says "drop". No frame is in it until PVIDs change,
         so such a flow stays away once it was taken out; where it cannot be, switches get the time to look at it.
         """
-        self._added = self._missing(rules)
+        self._added = self._list_missing(rules)
         comes_back = not self._left.isdisjoint(vlans_of(self._added))
         forgotten = comes_back and self._forget_flows()
         if forgotten:
@@ -325,11 +325,11 @@ class SegmentReconciler(FastReconciler):
     def move(self, tables: Tables) -> None:
         """See Installer."""
         del tables
-        self._tell(self._moved)
+        self._send_changes(self._moved)
 
     def confirm(self) -> None:
         """See Installer."""
-        self._each(self._moved, self.switches.confirm)
+        self._call_each(self._moved, self.switches.confirm)
 
     def wait_for_drain(self, goes_on: Callable[[], bool]) -> bool:
         """See Installer: for as long as frames can be under way at most."""

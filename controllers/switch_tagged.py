@@ -86,7 +86,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
     def _check_all(self, every: float) -> None:
         while True:
             time.sleep(every)
-            for number in sorted(self.switches.connected()):
+            for number in sorted(self.switches.list_connected()):
                 self.reconciler.check(number)
 
     @on(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
@@ -102,7 +102,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
             # Answers arrive on this thread, so another one waits for them.
             threading.Thread(target=self.reconciler.bring_in_step, args=(number,), daemon=True).start()
         elif self.switches.drop(number, datapath):
-            self.reconciler.gone(number)
+            self.reconciler.switch_disconnected(number)
 
     @on(ofp_event.EventOFPHello, HANDSHAKE_DISPATCHER)
     def _hello(self, event: Any) -> None:
@@ -110,12 +110,12 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         spoken = {version for element in getattr(message, "elements", ()) for version in element.versions}
         # Without a list a switch speaks what it names and all before.
         if not (ofproto_v1_3.OFP_VERSION in spoken if spoken else message.version >= ofproto_v1_3.OFP_VERSION):
-            self.reconciler.refused(message.datapath.address[0], spoken or {message.version})
+            self.reconciler.note_refused(message.datapath.address[0], spoken or {message.version})
 
     @on(ofp_event.EventOFPAggregateStatsReply, MAIN_DISPATCHER)
     def _count(self, event: Any) -> None:
         message = event.msg
-        self.switches.heard(message.datapath, message.xid, [message.body.flow_count])
+        self.switches.add_answer(message.datapath, message.xid, [message.body.flow_count])
 
     @on(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     @on(ofp_event.EventOFPPortDescStatsReply, MAIN_DISPATCHER)
@@ -123,15 +123,15 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
     def _list(self, event: Any) -> None:
         message = event.msg
         more = bool(message.flags & message.datapath.ofproto.OFPMPF_REPLY_MORE)
-        self.switches.heard(message.datapath, message.xid, message.body, more=more)
+        self.switches.add_answer(message.datapath, message.xid, message.body, more=more)
 
     @on(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
     def _role(self, event: Any) -> None:
-        self.switches.heard(event.msg.datapath, event.msg.xid, [(event.msg.role, event.msg.generation_id)])
+        self.switches.add_answer(event.msg.datapath, event.msg.xid, [(event.msg.role, event.msg.generation_id)])
 
     @on(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
-    def _done(self, event: Any) -> None:
-        self.switches.heard(event.msg.datapath, event.msg.xid)
+    def _on_barrier(self, event: Any) -> None:
+        self.switches.add_answer(event.msg.datapath, event.msg.xid)
 
     @on(ofp_event.EventONFBundleCtrlMsg, MAIN_DISPATCHER)
     def _bundle(self, event: Any) -> None:

@@ -49,7 +49,7 @@ class Switches:
         number = (datapath.id or 0) - 1
         return number if 0 <= number < len(self.names) else None
 
-    def connected(self) -> set[int]:
+    def list_connected(self) -> set[int]:
         """Numbers of the switches that are there now."""
         with self._lock:
             return set(self._datapaths)
@@ -155,7 +155,7 @@ class Switches:
         request = datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0)
         return {port.port_no: port for port in self._ask(number, datapath, "xid", [request])}
 
-    def received(self, number: int) -> dict[int, int]:
+    def read_received(self, number: int) -> dict[int, int]:
         """Frames that have come in at each port of a switch.
 
         Raises:
@@ -269,7 +269,7 @@ class Switches:
 
     # ----------------------------------------------------------------------------------------------------- answers
 
-    def heard(self, datapath: Any, xid: int, body: Iterable[Any] = (), *, more: bool = False) -> None:
+    def add_answer(self, datapath: Any, xid: int, body: Iterable[Any] = (), *, more: bool = False) -> None:
         """An answer to the message with this transaction number has come, or a part of one."""
         self._answer(datapath, "xid", xid, (list(body), more))
 

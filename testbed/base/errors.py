@@ -38,7 +38,7 @@ _LONGEST_WORD = 100  # characters of a word that is compared with known ones
 _MARK = 60  # characters that what stands in place of the middle may take
 
 
-def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+def shorten_middle(text: str, longest: int = LONGEST_TEXT) -> str:
     """A text without the middle where it is longer than anybody reads; how much was left out stands in its place."""
     if len(text) <= longest:
         return text
@@ -55,7 +55,7 @@ def indent_lines(text: str) -> list[str]:
 
 def _cut_line(text: str, longest: int = LONGEST_TEXT) -> str:
     """Likewise of a text that is to be a line, which what ends one, or steers a terminal, makes longer."""
-    return cut(escape_line(cut(text, longest)), longest)
+    return shorten_middle(escape_line(shorten_middle(text, longest)), longest)
 
 
 def _cut_lines(lines: Sequence[str]) -> list[str]:
@@ -106,7 +106,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Keep what it quotes to what can be read, and the sentence to a line."""
         for name, longest in (("key", LONGEST_PLACE), ("file", LONGEST_PLACE)):
-            object.__setattr__(self, name, cut(getattr(self, name), longest))
+            object.__setattr__(self, name, shorten_middle(getattr(self, name), longest))
         object.__setattr__(self, "sentence", _cut_line(self.sentence))
 
     @property
@@ -147,7 +147,7 @@ class VerificationError(TestbedError):
     def __init__(self, sentence: str, file: str = "", details: Sequence[str] = ()) -> None:
         self.reason, self.details = sentence, tuple(details)
         first = f"{file}: {sentence}" if file else sentence
-        super().__init__([cut(first), *(f"  {cut(line)}" for line in self.details)])
+        super().__init__([shorten_middle(first), *(f"  {shorten_middle(line)}" for line in self.details)])
 
 
 class CapabilityError(TestbedError):
@@ -225,7 +225,7 @@ def reading(file: Path | str, remedy: str = "") -> Iterator[None]:
     Raises:
         InputError: it cannot be read, or holds something else.
     """
-    place, more = cut(str(file), LONGEST_PLACE), f"; {remedy}" if remedy else ""
+    place, more = shorten_middle(str(file), LONGEST_PLACE), f"; {remedy}" if remedy else ""
     try:
         yield
     except InputError as error:

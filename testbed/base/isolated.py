@@ -133,13 +133,13 @@ class _Loader:
     def exec_module(self, module: ModuleType) -> None:
         """As importlib asks."""
         code = self._loader.get_code(module.__name__)  # type: ignore[attr-defined]
-        exec(self._changed(code), module.__dict__)
+        exec(self._rewrite_code(code), module.__dict__)
 
-    def _changed(self, code: CodeType) -> CodeType:
+    def _rewrite_code(self, code: CodeType) -> CodeType:
         constants: list[object] = []
         for one in code.co_consts:
             if isinstance(one, CodeType):
-                constants.append(self._changed(one))
+                constants.append(self._rewrite_code(one))
             else:
                 constants.append(self._instead if one == self._constant else one)
         return code.replace(co_consts=tuple(constants))

@@ -43,7 +43,7 @@ class LimitError(ValueError):
     """Content beyond a limit, which the text names."""
 
 
-def allowed(limit: int) -> int:
+def scaled_limit(limit: int) -> int:
     """A limit, times the factor that the environment asks for."""
     try:
         factor = float(os.environ.get(VARIABLE) or 1)
@@ -75,8 +75,8 @@ def parse_json(
         text = text.decode("utf-8")
     if len(text) > most:  # fewer characters are no more values
         values = text.count(",") + text.count("[") + text.count("{")
-        if values > allowed(most):
-            raise LimitError(too_much(f"has about {values:,} values", allowed(most), "values"))
+        if values > scaled_limit(most):
+            raise LimitError(too_much(f"has about {values:,} values", scaled_limit(most), "values"))
     try:
         value = json.loads(text, object_pairs_hook=hook)
     except RecursionError:
@@ -94,7 +94,7 @@ def parse_json(
 def is_deep(value: object) -> bool:
     """Whether lists and blocks lie deeper in each other than is allowed."""
     level = [value]
-    for _ in range(allowed(DEPTH)):
+    for _ in range(scaled_limit(DEPTH)):
         level = [
             inner
             for one in level
@@ -107,7 +107,7 @@ def is_deep(value: object) -> bool:
 
 
 def _deep() -> str:
-    return f"it is nested too deeply: {allowed(DEPTH)} lists and blocks in each other are the most that is read"
+    return f"it is nested too deeply: {scaled_limit(DEPTH)} lists and blocks in each other are the most that is read"
 
 
 def parse_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
@@ -117,14 +117,14 @@ def parse_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
         ValueError: it goes beyond a limit, or has something else than arrays of numbers and text.
         zipfile.BadZipFile, zlib.error, OSError: it is damaged.
     """
-    most = allowed(UNPACKED)
+    most = scaled_limit(UNPACKED)
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
         members = packed.infolist()
         size = sum(member.file_size for member in members)
         if size > most:
             raise LimitError(too_much(f"would be {size:,} bytes when it is unpacked", most, "bytes"))
-        if len(members) > allowed(ARRAYS):
-            raise LimitError(too_much(f"has {len(members):,} arrays", allowed(ARRAYS), "arrays"))
+        if len(members) > scaled_limit(ARRAYS):
+            raise LimitError(too_much(f"has {len(members):,} arrays", scaled_limit(ARRAYS), "arrays"))
         return {member.filename.removesuffix(".npy"): _array(packed, member) for member in members}
 
 

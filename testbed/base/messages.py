@@ -58,7 +58,7 @@ class LinkState:
     loss: float = 0.0  # share of the frames
     up: bool = True  # whether it carries anything
 
-    def after(self, change: LinkChange) -> LinkState:
+    def apply_change(self, change: LinkChange) -> LinkState:
         """How it is after a change."""
         old = LinkState(up=self.up) if change.reset else self
         return LinkState(
@@ -234,7 +234,7 @@ class PairReadings:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathTrace:
     """Where a frame of one host for another goes now, by the forwarding state, whether its links are up or not."""
 
     # the channels that carry it, in order; of aggregated links the physical ones, one of which does

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from testbed.base.limits import PLAN_VALUES, WHOLE_FILE, allowed, parse_json, too_much
+from testbed.base.limits import PLAN_VALUES, WHOLE_FILE, parse_json, scaled_limit, too_much
 
 Answer = Callable[[dict[str, Any]], Any]
 # Of HTTP: what was asked for is no request, or it is refused.
@@ -45,8 +45,8 @@ def serve_status(
 
         def _asked(self) -> dict[str, Any]:
             length = int(self.headers.get("Content-Length") or 0)
-            if not 0 <= length <= allowed(WHOLE_FILE):
-                raise ValueError(too_much(f"a body of {length:,} bytes", allowed(WHOLE_FILE), "bytes"))
+            if not 0 <= length <= scaled_limit(WHOLE_FILE):
+                raise ValueError(too_much(f"a body of {length:,} bytes", scaled_limit(WHOLE_FILE), "bytes"))
             body = self.rfile.read(length)
             asked = parse_json(body, most=PLAN_VALUES) if body else {}
             if not isinstance(asked, dict):

@@ -233,7 +233,7 @@ def why_not(what: str, file: Program) -> str:
 
 
 @contextmanager
-def deciding(decide: Decide) -> Iterator[None]:
+def decide_trust_with(decide: Decide) -> Iterator[None]:
     """Let a front end decide while the block runs, which may ask."""
     _DECIDES.append(decide)
     try:
@@ -243,7 +243,7 @@ def deciding(decide: Decide) -> Iterator[None]:
 
 
 @contextmanager
-def allowing(trust: bool) -> Iterator[None]:
+def allow_programs(trust: bool) -> Iterator[None]:
     """While the block runs let all run that scenarios name, if the caller has said that he trusts them."""
-    with deciding(lambda file: True) if trust else nullcontext():
+    with decide_trust_with(lambda file: True) if trust else nullcontext():
         yield

@@ -135,7 +135,7 @@ class Walker:
         self._destination = ""
         self._onward: dict[_Copy, list[tuple[Place, int]]] = {}
 
-    def leaves(self, switch: str, port: str, tag: int, destination: str) -> list[tuple[str, int]]:
+    def egress_ports(self, switch: str, port: str, tag: int, destination: str) -> list[tuple[str, int]]:
         """Ports by which a frame leaves a switch, each with the tag it carries then.
 
         `tag` is a VID, or NO_TAG; `destination` a MAC address.
@@ -170,17 +170,17 @@ class Walker:
         if destination != self._destination:
             self._destination, self._onward = destination, {}
         start: _Copy = (self._wiring.hosts[source], NO_TAG)
-        return self._alone(start) or self._all_copies(start)
+        return self._follow_unicast(start) or self._all_copies(start)
 
     def _goes_on(self, copy: _Copy) -> list[tuple[Place, int]]:
         """Ports by which an arrival leaves its switch, each with the tag."""
         if copy not in self._onward:
             (switch, port), tag = copy
-            out = self.leaves(switch, port, tag, self._destination)
+            out = self.egress_ports(switch, port, tag, self._destination)
             self._onward[copy] = [((switch, name), left) for name, left in out]
         return self._onward[copy]
 
-    def _alone(self, copy: _Copy) -> Walk | None:
+    def _follow_unicast(self, copy: _Copy) -> Walk | None:
         """The walk of a frame that never becomes two or none and reaches a host; else None."""
         sent: dict[Place, int] = {}
         while True:

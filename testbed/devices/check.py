@@ -132,7 +132,7 @@ class Comparison:
         }  # fmt: skip
 
 
-def recognised(files: Mapping[str, str]) -> str:
+def recognise_dialect(files: Mapping[str, str]) -> str:
     """The dialect of configurations, by what is in them.
 
     Raises:
@@ -178,7 +178,7 @@ def check_files(plan: Plan, files: Mapping[str, str], options: CheckOptions) -> 
     Raises:
         InputError: the dialect is not known, or names or addresses do not fit the plan.
     """
-    dialect = options.dialect or recognised(files)
+    dialect = options.dialect or recognise_dialect(files)
     reader = reader_called(dialect)
     ports = port_names(options.ports or reader.ports)
     macs, wrong = host_macs(plan, options.macs)

@@ -29,7 +29,7 @@ def _write(writing: Writing) -> dict[str, str]:
 
 
 def _commands(writing: Writing, switch: SwitchSettings) -> str:
-    names = [writing.ports.of(port.number) for port in switch.ports]
+    names = [writing.ports.name_port(port.number) for port in switch.ports]
     parked = next(vlan for vlan in range(_LAST_VLAN, 1, -1) if vlan not in switch.vlans)
     lines = [
         "configure terminal",
@@ -43,14 +43,14 @@ def _commands(writing: Writing, switch: SwitchSettings) -> str:
     for port in switch.ports:
         lines += _port(writing, port, parked)
     for vlan, host, number in switch.table.rows():
-        name = writing.ports.of(number)
+        name = writing.ports.name_port(number)
         lines.append(f"mac address-table static {format_mac(writing.macs[host])} vlan {vlan} interface {name}")
     return header(writing, switch, "!") + "\n".join([*lines, "end", ""])
 
 
 def _port(writing: Writing, port: PortSettings, parked: int) -> list[str]:
     """Access port or trunk; the native VLAN of a trunk without one is a VLAN that nothing else is in."""
-    lines = [f"interface {writing.ports.of(port.number)}", f"description {port.peer}"]
+    lines = [f"interface {writing.ports.name_port(port.number)}", f"description {port.peer}"]
     if not port.used:
         return [*lines, "exit"]
     if port.tagged:

@@ -43,9 +43,13 @@ def planned_bridges(
             switch.name,
             vlan_filtering=True,
             stp=False,
-            ports={ports.of(port.number): _planned_port(port, learning=learning) for port in switch.ports if port.used},
-            fdb={(vlan, macs[host]): ports.of(port) for vlan, host, port in switch.table.rows()},
-            reading=Reading(down={ports.of(port.number): _UNUSED for port in switch.ports if not port.used}),
+            ports={
+                ports.name_port(port.number): _planned_port(port, learning=learning)
+                for port in switch.ports
+                if port.used
+            },
+            fdb={(vlan, macs[host]): ports.name_port(port) for vlan, host, port in switch.table.rows()},
+            reading=Reading(down={ports.name_port(port.number): _UNUSED for port in switch.ports if not port.used}),
         )
         for switch in settings
     }
@@ -142,7 +146,7 @@ def _membership(port: BridgePort, vlan: int) -> str:
 def settings_lines(bridge: Bridge) -> list[str]:
     """Everything that decides where frames go, a line each, in one order."""
     lines = [f"vlan-filtering {_on(bridge.vlan_filtering)}", f"spanning-tree {_on(bridge.stp)}"]
-    for name, port in sorted(bridge.ports.items(), key=lambda item: natural(item[0])):
+    for name, port in sorted(bridge.ports.items(), key=lambda item: natural_key(item[0])):
         lines.append(f"port {name} pvid {_vlan(port.pvid)}")
         lines += [f"port {name} vlan {vlan} {_membership(port, vlan)}" for vlan in sorted(port.members)]
         for what, flag in (
@@ -154,7 +158,7 @@ def settings_lines(bridge: Bridge) -> list[str]:
     return lines
 
 
-def natural(text: str) -> tuple[tuple[int, int | str], ...]:
+def natural_key(text: str) -> tuple[tuple[int, int | str], ...]:
     """A key by which swp2 comes before swp10."""
     parts = re.split(r"(\d+)", text)
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts)
@@ -163,7 +167,7 @@ def natural(text: str) -> tuple[tuple[int, int | str], ...]:
 def unified_diff(planned: Mapping[str, Bridge], found: Mapping[str, Bridge]) -> str:
     """What differs between the plan and what was found, as diff -u shows it, a file a switch."""
     lines: list[str] = []
-    for name in sorted(planned.keys() | found.keys(), key=natural):
+    for name in sorted(planned.keys() | found.keys(), key=natural_key):
         before, after = (settings_lines(of[name]) if name in of else [] for of in (planned, found))
         lines += difflib.unified_diff(before, after, f"planned/{name}", f"found/{name}", lineterm="")
     return "".join(f"{line}\n" for line in lines)

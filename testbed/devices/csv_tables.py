@@ -14,8 +14,8 @@ ENTRY_COLUMNS = ("switch", "vlan", "mac", "host", "port")
 def _write(writing: Writing) -> dict[str, str]:
     ports = (
         (
-            switch.name, writing.ports.of(port.number), port.peer,
-            writing.ports.of(port.peer_port) if port.peer_port else "", "" if port.pvid is None else port.pvid,
+            switch.name, writing.ports.name_port(port.number), port.peer,
+            writing.ports.name_port(port.peer_port) if port.peer_port else "", "" if port.pvid is None else port.pvid,
             format_ranges(port.tagged), format_ranges(port.untagged),
             "yes" if port.floods else "no", "off", writing.flow_control,
         )
@@ -23,7 +23,7 @@ def _write(writing: Writing) -> dict[str, str]:
         for port in switch.ports
     )  # fmt: skip
     entries = (
-        (switch.name, vlan, writing.macs[host], writing.hosts[host], writing.ports.of(port))
+        (switch.name, vlan, writing.macs[host], writing.hosts[host], writing.ports.name_port(port))
         for switch in writing.switches
         for vlan, host, port in switch.table.rows()
     )

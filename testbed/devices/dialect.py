@@ -74,13 +74,13 @@ def one_untagged_vlan(writing: Writing, why: str) -> list[Problem]:
 def port_place(writing: Writing, switch: SwitchSettings, number: int) -> str:
     """A port in words: `s1 swp3 (to s2)`."""
     peer = next(port.peer for port in switch.ports if port.number == number)
-    return f"{switch.name} {writing.ports.of(number)} (to {peer})"
+    return f"{switch.name} {writing.ports.name_port(number)} (to {peer})"
 
 
 def header(writing: Writing, switch: SwitchSettings, sign: str = "#") -> str:
     """First lines of a file: whose it is, and where each port leads."""
     lines = [f"{sign} {switch.name} of {writing.title}"]
     for port in switch.ports:
-        end = f"{port.peer} {writing.ports.of(port.peer_port)}" if port.peer_port else port.peer
-        lines.append(f"{sign} {writing.ports.of(port.number)}: {end}{'' if port.used else ', no path uses it'}")
+        end = f"{port.peer} {writing.ports.name_port(port.peer_port)}" if port.peer_port else port.peer
+        lines.append(f"{sign} {writing.ports.name_port(port.number)}: {end}{'' if port.used else ', no path uses it'}")
     return "\n".join(lines) + "\n"

@@ -47,7 +47,7 @@ def _batch(writing: Writing, switch: SwitchSettings) -> list[str]:
 
 def _interfaces(writing: Writing, switch: SwitchSettings) -> str:
     used = [port for port in switch.ports if port.used]
-    names = " ".join(writing.ports.of(port.number) for port in used)
+    names = " ".join(writing.ports.name_port(port.number) for port in used)
     lines = [
         f"auto {BRIDGE}",
         f"iface {BRIDGE}",
@@ -63,7 +63,7 @@ def _interfaces(writing: Writing, switch: SwitchSettings) -> str:
 
 
 def _port(writing: Writing, port: PortSettings) -> str:
-    name = writing.ports.of(port.number)
+    name = writing.ports.name_port(port.number)
     pvid = "bridge-allow-untagged no" if port.pvid is None else f"bridge-pvid {port.pvid}"
     vids = " ".join(range_texts([vlan for vlan in (*port.tagged, *port.untagged) if vlan != port.pvid]))
     lines = [f"auto {name}", f"iface {name}", f"    {pvid}", *([f"    bridge-vids {vids}"] if vids else [])]

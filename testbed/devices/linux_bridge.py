@@ -19,7 +19,7 @@ NO_LEARNING = "Ports learn no addresses, so that no registered one moves."
 
 def long_names(writing: Writing) -> list[Problem]:
     """Refusals of all Linux dialects: names that are longer than IFNAMSIZ allows."""
-    names = [writing.ports.of(port.number) for switch in writing.switches for port in switch.ports]
+    names = [writing.ports.name_port(port.number) for switch in writing.switches for port in switch.ports]
     longest = max(names, key=len, default="")
     if len(longest) <= _MAX_NAME_LENGTH:
         return []
@@ -31,7 +31,7 @@ def long_names(writing: Writing) -> list[Problem]:
 
 def vlan_lines(writing: Writing, port: PortSettings) -> list[str]:
     """Memberships of a port; a PVID stands alone, since a range has none."""
-    add = f"vlan add dev {writing.ports.of(port.number)} vid"
+    add = f"vlan add dev {writing.ports.name_port(port.number)} vid"
     others = [vlan for vlan in port.untagged if vlan != port.pvid]
     lines = [f"{add} {text} untagged" for text in range_texts(others)]
     if port.pvid is not None:
@@ -46,12 +46,12 @@ def flag_lines(writing: Writing, port: PortSettings) -> list[str]:
     A static entry of a Linux bridge moves to the port that its address comes from, unless the port does not learn.
     """
     quiet = "" if port.floods else " flood off bcast_flood off mcast_flood off"
-    return [f"link set dev {writing.ports.of(port.number)} learning off{quiet}"]
+    return [f"link set dev {writing.ports.name_port(port.number)} learning off{quiet}"]
 
 
 def entry_lines(writing: Writing, switch: SwitchSettings, verb: str = "add") -> list[str]:
     """Static entries. `static`, not the default `local`, which would end frames at the bridge itself."""
-    names = {port.number: writing.ports.of(port.number) for port in switch.ports}
+    names = {port.number: writing.ports.name_port(port.number) for port in switch.ports}
     return [
         f"fdb {verb} {writing.macs[host]} dev {names[port]} master static vlan {vlan}"
         for vlan, host, port in switch.table.rows()
@@ -63,7 +63,7 @@ def pause_lines(writing: Writing, port: PortSettings) -> list[str]:
     if writing.flow_control == "keep":
         return []
     state = writing.flow_control
-    return [f"ethtool -A {writing.ports.of(port.number)} rx {state} tx {state}"]
+    return [f"ethtool -A {writing.ports.name_port(port.number)} rx {state} tx {state}"]
 
 
 def _write(writing: Writing) -> dict[str, str]:
@@ -73,7 +73,7 @@ def _write(writing: Writing) -> dict[str, str]:
 def _script(writing: Writing, switch: SwitchSettings) -> str:
     """Without a default VLAN no frame passes before its VLANs are there; ports come up when all is in place."""
     used = [port for port in switch.ports if port.used]
-    names = [writing.ports.of(port.number) for port in used]
+    names = [writing.ports.name_port(port.number) for port in used]
     # Hundredths of a second.
     links = [
         f"link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 "
@@ -81,7 +81,7 @@ def _script(writing: Writing, switch: SwitchSettings) -> str:
         *(f"link set dev {name} master {BRIDGE}" for name in names),
     ]
     up = [
-        *(f"link set dev {writing.ports.of(port.number)} down" for port in switch.ports if not port.used),
+        *(f"link set dev {writing.ports.name_port(port.number)} down" for port in switch.ports if not port.used),
         *(f"link set dev {name} up" for name in names),
         f"link set dev {BRIDGE} up",
     ]

@@ -38,14 +38,14 @@ def _files(writing: Writing, switch: SwitchSettings) -> list[tuple[str, str]]:
     return [
         (f"10-{BRIDGE}.netdev", netdev),
         (f"10-{BRIDGE}.network", network),
-        *((f"20-{writing.ports.of(port.number)}.network", _port(writing, port)) for port in switch.ports),
+        *((f"20-{writing.ports.name_port(port.number)}.network", _port(writing, port)) for port in switch.ports),
         (_BATCH, "".join(f"{line}\n" for line in batch)),
         ("testbed-bridge.service", _unit([line for port in used for line in pause_lines(writing, port)])),
     ]
 
 
 def _port(writing: Writing, port: PortSettings) -> str:
-    match = f"[Match]\nName={writing.ports.of(port.number)}\n\n[Network]\nLinkLocalAddressing=no\n"
+    match = f"[Match]\nName={writing.ports.name_port(port.number)}\n\n[Network]\nLinkLocalAddressing=no\n"
     if not port.used:
         return match + "\n[Link]\nActivationPolicy=always-down\n"
     floods = "yes" if port.floods else "no"

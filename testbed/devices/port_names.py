@@ -22,7 +22,7 @@ class PortNames:
     first: int  # number of the plan's port 1
     step: int  # from one port to the next
 
-    def of(self, port: int) -> str:
+    def name_port(self, port: int) -> str:
         """Name of a port of the plan, which count from 1."""
         return f"{self.before}{self.first + (port - 1) * self.step}{self.after}"
 

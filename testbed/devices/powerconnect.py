@@ -33,14 +33,14 @@ class _Series:
 
 def _g_range(names: PortNames, first: int, last: int) -> str:
     """`g(1-4)` on the 5324."""
-    numbers = [names.of(port).removeprefix(names.before).removesuffix(names.after) for port in (first, last)]
+    numbers = [names.name_port(port).removeprefix(names.before).removesuffix(names.after) for port in (first, last)]
     inside = numbers[0] if first == last else "-".join(numbers)
     return f"{names.before}({inside}){names.after}"
 
 
 def _unit_range(names: PortNames, first: int, last: int) -> str:
     """`1/g1-1/g4` on the 62xx."""
-    return names.of(first) if first == last else f"{names.of(first)}-{names.of(last)}"
+    return names.name_port(first) if first == last else f"{names.name_port(first)}-{names.name_port(last)}"
 
 
 _5300 = _Series("g{}", _g_range, pauses_of_port=True)
@@ -51,7 +51,7 @@ def _refusals(writing: Writing) -> list[Problem]:
     """VLAN 1 holds every port untagged when a switch comes out of its box, and cannot be tagged."""
     return [
         Problem(
-            f"{switch.name} {writing.ports.of(port.number)} (to {port.peer})",
+            f"{switch.name} {writing.ports.name_port(port.number)} (to {port.peer})",
             "is a tagged member of VLAN 1, the default VLAN, which these switches do not tag; set "
             "assignment.first_vlan: 2 or higher",
         )
@@ -91,7 +91,7 @@ def _commands(series: _Series, writing: Writing, switch: SwitchSettings) -> str:
         if entries:
             lines.append(f"interface vlan {vlan}")
             lines += [
-                f"bridge address {writing.macs[host]} ethernet {writing.ports.of(p)} permanent"
+                f"bridge address {writing.macs[host]} ethernet {writing.ports.name_port(p)} permanent"
                 for _, host, p in entries
             ]
             lines.append("exit")
@@ -104,7 +104,7 @@ def _commands(series: _Series, writing: Writing, switch: SwitchSettings) -> str:
 
 def _port(series: _Series, writing: Writing, port: PortSettings) -> list[str]:
     """General mode; trunks take in tagged frames only; nothing stays in VLAN 1 that is not planned to."""
-    lines = [f"interface ethernet {writing.ports.of(port.number)}", f"description {_description(writing, port)}"]
+    lines = [f"interface ethernet {writing.ports.name_port(port.number)}", f"description {_description(writing, port)}"]
     if port.used:
         lines.append("switchport mode general")
         if port.tagged:
@@ -124,7 +124,7 @@ def _port(series: _Series, writing: Writing, port: PortSettings) -> list[str]:
 
 
 def _description(writing: Writing, port: PortSettings) -> str:
-    return f"{port.peer}-{writing.ports.of(port.peer_port)}" if port.peer_port else port.peer
+    return f"{port.peer}-{writing.ports.name_port(port.peer_port)}" if port.peer_port else port.peer
 
 
 _APPLY = "on the switch's console, in privileged mode: paste the file; then copy running-config startup-config"

@@ -65,12 +65,14 @@ class _Reader:
         if not text or text.startswith("!"):
             return
         if is_pager(text):
-            self.switch.wrong(number, "the terminal stopped between two pages here; save it with terminal length 0")
+            self.switch.add_problem(
+                number, "the terminal stopped between two pages here; save it with terminal length 0"
+            )
             return
         try:
             self._carry_out(text, indented=line[:1] in (" ", "\t"))
         except LineError as error:
-            self.switch.wrong(number, str(error))
+            self.switch.add_problem(number, str(error))
 
     def finish(self, name: str, lines: int) -> tuple[Bridge, list[Problem]]:
         """The bridge, and what is wrong; a file without its end is cut off."""
@@ -78,7 +80,7 @@ class _Reader:
             sentence = "has no interface of a Catalyst, such as interface GigabitEthernet1/0/1; is it another switch's?"
             self.switch.problems.append(Problem(self.switch.file, sentence))
         elif not self._ended:
-            self.switch.wrong(lines, "ends without end, so the file is cut off")
+            self.switch.add_problem(lines, "ends without end, so the file is cut off")
         return self.switch.finish(name)
 
     def _leave(self) -> None:
@@ -272,7 +274,7 @@ def _set_trunk(port: PortLines, words: list[str], *, negated: bool) -> bool:
         case ["native", "vlan", vlan]:
             port.native = vlan_of(vlan)
         case ["allowed", "vlan", *_] if negated:
-            port.allowed = None
+            port.scaled_limit = None
         case ["allowed", "vlan", *rest]:
             _allow(port, rest)
         case _:
@@ -328,13 +330,13 @@ def _allow(port: PortLines, words: list[str]) -> None:
     """VLANs of a trunk; without a verb they take the place of what was there."""
     match words:
         case ["none"]:
-            port.allowed = VlanSet()
+            port.scaled_limit = VlanSet()
         case ["all"]:
-            port.allowed = None
+            port.scaled_limit = None
         case [("add" | "remove" | "except") as verb, *vlans] if vlans:
-            port.allowed = _changed(port.allowed, verb, vlans_of("".join(vlans)))
+            port.scaled_limit = _changed(port.scaled_limit, verb, vlans_of("".join(vlans)))
         case [_, *_]:
-            port.allowed = vlans_of("".join(words))
+            port.scaled_limit = vlans_of("".join(words))
         case _:
             raise LineError(f'"switchport trunk allowed vlan {" ".join(words)}" is not a list of VLANs')
 

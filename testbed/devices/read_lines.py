@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 from testbed.base.errors import Problem
-from testbed.base.limits import SWITCH_PORTS, allowed, too_much
+from testbed.base.limits import SWITCH_PORTS, scaled_limit, too_much
 from testbed.devices.bridge import Bridge, BridgePort, Dtp, Entry, Reading, Unmentioned
 from testbed.devices.vlan_set import ALL_VLANS, VlanSet
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 
-_NO_VLANS, _VLAN_1 = VlanSet(), VlanSet.of({1})
+_NO_VLANS, _VLAN_1 = VlanSet(), VlanSet.from_ids({1})
 _DIGITS = re.compile(r"[0-9a-f]{12}")
 _PAGER = re.compile(r"-+ ?more ?-+", re.IGNORECASE)
 
@@ -72,7 +72,7 @@ class PortLines:
     mode: str | None = None  # `access`, `trunk`, `general`, `auto` or `desirable`
     access: int | None = None  # VLAN of an access port
     native: int | None = None  # untagged VLAN of a trunk
-    allowed: VlanSet | None = None  # VLANs of a trunk; None for all there are
+    scaled_limit: VlanSet | None = None  # VLANs of a trunk; None for all there are
     voice: int | None = None  # VLAN of telephones on an access port, tagged
     tagged: VlanSet = _NO_VLANS  # of general mode
     untagged: VlanSet = _VLAN_1  # likewise
@@ -89,15 +89,15 @@ class PortLines:
 
     def as_access(self, made: VlanSet) -> BridgePort:
         """The port as an access port of a switch that has these VLANs."""
-        own = VlanSet.of({self.access or 1}) & made
-        voice = VlanSet() if self.voice is None else VlanSet.of({self.voice}) & made
+        own = VlanSet.from_ids({self.access or 1}) & made
+        voice = VlanSet() if self.voice is None else VlanSet.from_ids({self.voice}) & made
         return self._port(self.access or 1, own | voice, own)
 
     def as_trunk(self, made: VlanSet) -> BridgePort:
         """The port as a trunk of a switch that has these VLANs."""
-        members = made if self.allowed is None else self.allowed & made
+        members = made if self.scaled_limit is None else self.scaled_limit & made
         native = self.native or 1
-        return self._port(native, members, VlanSet() if self.tags_native else members & VlanSet.of({native}))
+        return self._port(native, members, VlanSet() if self.tags_native else members & VlanSet.from_ids({native}))
 
     def as_general(self) -> BridgePort:
         """The port in general mode."""
@@ -139,12 +139,12 @@ class SwitchLines:
         Raises:
             LineError: the switch would have more ports than any has.
         """
-        most = allowed(SWITCH_PORTS)
+        most = scaled_limit(SWITCH_PORTS)
         if len(self.ports) >= most and name not in self.ports:
             raise LineError(too_much("is one port more than can be read", most, "ports of a switch"))
         return self.ports.setdefault(name, PortLines())
 
-    def wrong(self, number: int, sentence: str) -> None:
+    def add_problem(self, number: int, sentence: str) -> None:
         """Note what is wrong with a line."""
         self.problems.append(Problem(f"{self.file} line {number}", sentence))
 
@@ -157,7 +157,7 @@ class SwitchLines:
         self.passed[setting] = self.passed.get(setting, 0) + 1
 
     @property
-    def made(self) -> VlanSet:
+    def active_vlans(self) -> VlanSet:
         """VLANs that carry frames. Only IOS keeps them elsewhere, where no line tells of any."""
         there = self.vlans if self.lists_vlans or self.kind != "ios" else ALL_VLANS
         return there - self.without
@@ -176,7 +176,7 @@ class SwitchLines:
                 self.problems.append(Problem(self.file, sentence))
         channels = {port: channel for port, channel in self.channels.items() if not self.ports[port].shut}
         dead = {*self.channels.values()} - {*channels.values()}
-        made, ports, down, dtp = self.made, {}, {}, {}
+        made, ports, down, dtp = self.active_vlans, {}, {}, {}
         for port, said in self.ports.items():
             if said.outside:
                 down[port] = said.outside
@@ -220,7 +220,7 @@ class SwitchLines:
         found = [f"{self.kind}-mode"] if said.mode is None else []
         if mode == "trunk":
             found += ["ios-native-vlan"] if self.kind == "ios" and said.native is None else []
-            found += ["ios-allowed-vlans"] if self.kind == "ios" and said.allowed is None else []
+            found += ["ios-allowed-vlans"] if self.kind == "ios" and said.scaled_limit is None else []
         elif mode != "general" and said.access is None:
             found.append(f"{self.kind}-access-vlan")
         unlisted = not self.lists_vlans and ((said.access or 1) > 1 or mode == "trunk")

@@ -60,7 +60,7 @@ class Draft:
     def join(self, name: str) -> None:
         """A port becomes part of the bridge."""
         if name not in self.ports:
-            start = VlanSet() if self.default_pvid is None else VlanSet.of({self.default_pvid})
+            start = VlanSet() if self.default_pvid is None else VlanSet.from_ids({self.default_pvid})
             self.ports[name] = BridgePort(self.default_pvid, start, start)
             if self.pvid_default and self.default_pvid is not None:
                 self.pvid_by_default.add(name)

@@ -113,9 +113,9 @@ def _port(port: _Row, file: str, problems: list[Problem]) -> BridgePort | None:
     """A port by its VLAN mode; without one its tag makes it an access port."""
     mode = next(iter(port["vlan_mode"]), "access" if port["tag"] else "trunk")
     tag = next(iter(port["tag"]), 0) or VLAN_0
-    trunks = VlanSet.of(vlan or VLAN_0 for vlan in port["trunks"]) or _ALL
+    trunks = VlanSet.from_ids(vlan or VLAN_0 for vlan in port["trunks"]) or _ALL
     if mode == "access":
-        own = VlanSet.of({tag})
+        own = VlanSet.from_ids({tag})
         return BridgePort(tag, own, own)
     if mode == "trunk":
         untagged = trunks & {VLAN_0}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from testbed.base.errors import Problem
-from testbed.base.limits import SWITCH_PORTS, allowed, too_much
+from testbed.base.limits import SWITCH_PORTS, scaled_limit, too_much
 from testbed.devices.bridge import Bridge
 from testbed.devices.port_names import format_ranges
 from testbed.devices.read_lines import (
@@ -51,7 +51,7 @@ def _numbers(first: str, last: str, text: str) -> range:
     Raises:
         LineError: no switch has so many.
     """
-    most = allowed(SWITCH_PORTS)
+    most = scaled_limit(SWITCH_PORTS)
     if max(len(first), len(last)) > len(str(most)) or int(last) - int(first) >= most:
         raise LineError(too_much(f'"{text}" are more ports than can be read', most, "ports of a switch"))
     return range(int(first), int(last) + 1)
@@ -143,12 +143,14 @@ class _Reader:
         if not text or text.startswith(("!", "#")):
             return
         if is_pager(text):
-            self.switch.wrong(number, "the terminal stopped between two pages here; save it with terminal length 0")
+            self.switch.add_problem(
+                number, "the terminal stopped between two pages here; save it with terminal length 0"
+            )
             return
         try:
             self._carry_out(" ".join(text.split()))
         except LineError as error:
-            self.switch.wrong(number, str(error))
+            self.switch.add_problem(number, str(error))
 
     def finish(self, name: str, lines: int) -> tuple[Bridge, list[Problem]]:
         """The bridge, and what is wrong; a file that ends in the middle is cut off."""
@@ -156,13 +158,18 @@ class _Reader:
             sentence = "has no interface of a PowerConnect, such as interface ethernet 1/g1; is it another switch's?"
             self.switch.problems.append(Problem(self.switch.file, sentence))
         elif self._context:
-            self.switch.wrong(lines, f'ends inside "{self._context[-1]}" without exit, so the file is cut off')
+            self.switch.add_problem(lines, f'ends inside "{self._context[-1]}" without exit, so the file is cut off')
         for label, port in self.switch.ports.items():
             missing = (port.tagged | port.untagged) - self.switch.vlans if port.mode == "general" else VlanSet()
             if missing:
                 sentence = f"{label} is in VLAN {format_ranges(missing)}, which the VLAN database does not have"
                 self.switch.problems.append(Problem(self.switch.file, sentence))
-            if port.mode == "trunk" and port.allowed is None and not port.shut and label not in self.switch.channels:
+            if (
+                port.mode == "trunk"
+                and port.scaled_limit is None
+                and not port.shut
+                and label not in self.switch.channels
+            ):
                 sentence = f"{label} is a trunk without a line of its VLANs; which it has then depends on the series"
                 self.switch.unclear.append(Problem(self.switch.file, sentence))
         return self.switch.finish(name)
@@ -259,8 +266,8 @@ class _Reader:
             case ["access", "vlan", vlan]:
                 port.access = vlan_of(vlan)
             case ["trunk", "allowed", "vlan", ("add" | "remove") as verb, vlans]:
-                before = port.allowed or VlanSet()
-                port.allowed = before | vlans_of(vlans) if verb == "add" else before - vlans_of(vlans)
+                before = port.scaled_limit or VlanSet()
+                port.scaled_limit = before | vlans_of(vlans) if verb == "add" else before - vlans_of(vlans)
             case ["trunk", "native", "vlan", *_] if negated:
                 port.native = None
             case ["trunk", "native", "vlan", vlan]:

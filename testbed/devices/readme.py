@@ -21,8 +21,8 @@ def _cables(writing: Writing) -> list[tuple[str, str, str, str, str]]:
     done = set()
     for switch in writing.switches:
         for port in switch.ports:
-            name = writing.ports.of(port.number)
-            far = writing.ports.of(port.peer_port) if port.peer_port else ""
+            name = writing.ports.name_port(port.number)
+            far = writing.ports.name_port(port.peer_port) if port.peer_port else ""
             if (port.peer, far, switch.name, name) in done:
                 continue
             done.add((switch.name, name, port.peer, far))
@@ -79,7 +79,7 @@ _FLOW = {
 
 def _hosts(writing: Writing) -> list[str]:
     place = {
-        port.peer: (switch.name, writing.ports.of(port.number))
+        port.peer: (switch.name, writing.ports.name_port(port.number))
         for switch in writing.switches
         for port in switch.ports
         if not port.peer_port
@@ -97,7 +97,7 @@ def _management(writing: Writing, model: SwitchModel | None) -> str:
     full = [switch.name for switch in writing.switches if _find_highest_port(switch) >= model.ports]
     free = (
         f"Ports above those named here are left as they are, in VLAN {DEFAULT_VLAN}: manage the switches through "
-        f"{writing.ports.of(model.ports)}"
+        f"{writing.ports.name_port(model.ports)}"
     )
     if len(full) == len(writing.switches):
         return f"All {model.ports} ports are taken: manage the switches through their serial consoles."

@@ -38,12 +38,15 @@ def _write(writing: Writing) -> dict[str, str]:
 def _config(writing: Writing, switch: SwitchSettings) -> dict[str, dict[str, dict[str, str]]]:
     members: dict[str, dict[str, str]] = {}
     for port in switch.ports:
-        name = writing.ports.of(port.number)
+        name = writing.ports.name_port(port.number)
         members |= {f"Vlan{vlan}|{name}": {"tagging_mode": "tagged"} for vlan in port.tagged}
         members |= {f"Vlan{vlan}|{name}": {"tagging_mode": "untagged"} for vlan in port.untagged}
     return {
         "PORT": {
-            writing.ports.of(port.number): {"admin_status": "up" if port.used else "down", "description": port.peer}
+            writing.ports.name_port(port.number): {
+                "admin_status": "up" if port.used else "down",
+                "description": port.peer,
+            }
             for port in switch.ports
         },
         "VLAN": {f"Vlan{vlan}": {"vlanid": str(vlan)} for vlan in switch.vlans},
@@ -56,7 +59,7 @@ def _entries(writing: Writing, switch: SwitchSettings) -> list[dict[str, object]
     entries: list[dict[str, object]] = [
         {
             f"FDB_TABLE:Vlan{vlan}:{writing.macs[host].replace(':', '-')}": {
-                "port": writing.ports.of(port),
+                "port": writing.ports.name_port(port),
                 "type": "static",
             },
             "OP": "SET",

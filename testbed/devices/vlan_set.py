@@ -22,7 +22,7 @@ class VlanSet(Set[int]):
         self.bits = bits  # bit n stands for VLAN n
 
     @classmethod
-    def of(cls, vlans: Iterable[int]) -> VlanSet:
+    def from_ids(cls, vlans: Iterable[int]) -> VlanSet:
         """The set of these VLANs."""
         if isinstance(vlans, VlanSet):
             return vlans
@@ -38,7 +38,7 @@ class VlanSet(Set[int]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[int]) -> VlanSet:  # type: ignore[override]  # what Set's operators make
-        return cls.of(it)
+        return cls.from_ids(it)
 
     def __contains__(self, vlan: object) -> bool:
         """Whether a VLAN is in it."""
@@ -62,15 +62,15 @@ class VlanSet(Set[int]):
 
     def __and__(self, other: Set[int]) -> VlanSet:
         """Those in both."""
-        return VlanSet(self.bits & VlanSet.of(other).bits)
+        return VlanSet(self.bits & VlanSet.from_ids(other).bits)
 
     def __or__(self, other: Set[int]) -> VlanSet:  # type: ignore[override]  # of VLANs alone
         """Those in any of the two."""
-        return VlanSet(self.bits | VlanSet.of(other).bits)
+        return VlanSet(self.bits | VlanSet.from_ids(other).bits)
 
     def __sub__(self, other: Set[int]) -> VlanSet:
         """Those in this one alone."""
-        return VlanSet(self.bits & ~VlanSet.of(other).bits)
+        return VlanSet(self.bits & ~VlanSet.from_ids(other).bits)
 
     def __repr__(self) -> str:
         """The numbers."""
@@ -85,7 +85,7 @@ VLAN_0 = LAST_VLAN_ID + 1
 
 def as_row(vlans: Set[int]) -> Bools:
     """(WIDTH,) whether each VLAN is in a set."""
-    packed = np.frombuffer(VlanSet.of(vlans).bits.to_bytes(WIDTH // 8 + 1, "little"), dtype=np.uint8)
+    packed = np.frombuffer(VlanSet.from_ids(vlans).bits.to_bytes(WIDTH // 8 + 1, "little"), dtype=np.uint8)
     row: Bools = np.unpackbits(packed, bitorder="little")[:WIDTH].astype(bool)
     return row
 

@@ -45,9 +45,9 @@ class WalkDifference:
             parts += [f"reaches {_shorten_names(self.tagged)} with a tag"] * bool(self.tagged)
             way = "goes by " + _shorten_names(sorted(set(self.taken) ^ set(self.planned))) + " otherwise than planned"
             return f"broadcast from {self.source}: {', '.join(parts) or way} (expected: {there}, once each)"
-        return f"{self.source}→{self.destination}: {self._what()}, expected {self._wanted()}"
+        return f"{self.source}→{self.destination}: {self._describe_taken()}, expected {self._describe_planned()}"
 
-    def _what(self) -> str:
+    def _describe_taken(self) -> str:
         after = f" after {self.taken[-1]}" if self.taken else f" at {self.at}"
         if self.endless:
             return f"circulates for ever, from {self.at} on"
@@ -59,7 +59,7 @@ class WalkDifference:
             return f"arrives by {' '.join(self.taken) or 'no link'}"
         return f"flooded to {_shorten_names([*self.received])} from {self.at} on"
 
-    def _wanted(self) -> str:
+    def _describe_planned(self) -> str:
         arrives = self.received == {self.destination: 1} and not self.endless
         rest = self.planned if arrives else self.planned[self.common :]
         return " ".join([*rest, self.destination])
@@ -85,11 +85,11 @@ def _shorten_names(names: Sequence[str]) -> str:
 def wiring_of(topology: Topology, ports: PortNames) -> Wiring:
     """The cables of a fabric by the names of switches, ports and hosts."""
     places = [
-        (topology.switch_name(switch), ports.of(port))
+        (topology.switch_name(switch), ports.name_port(port))
         for switch, port in zip(topology.channel_source.tolist(), topology.out_port.tolist(), strict=True)
     ]
     hosts = {
-        topology.host_name(host): (topology.switch_name(switch), ports.of(port))
+        topology.host_name(host): (topology.switch_name(switch), ports.name_port(port))
         for host, (switch, port) in enumerate(
             zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True)
         )
@@ -111,7 +111,7 @@ def walk_differences(
     walker = Walker(bridges, wiring)
     names = [topology.host_name(host) for host in range(topology.host_count)]
     place_of = [
-        (topology.switch_name(switch), ports.of(port))
+        (topology.switch_name(switch), ports.name_port(port))
         for switch, port in zip(topology.channel_source.tolist(), topology.out_port.tolist(), strict=True)
     ]
     found: list[tuple[int, int, WalkDifference]] = []

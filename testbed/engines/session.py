@@ -25,10 +25,10 @@ from testbed.base.messages import (
     LoadRequest,
     Observation,
     PairReadings,
+    PathTrace,
     PlanMove,
     Status,
     Tap,
-    Way,
 )
 from testbed.planning import Plan
 
@@ -54,7 +54,7 @@ class Frames(Protocol):
     def stop(self) -> None:
         """Let no more in; read() then gives what came until now, and nothing where that was all."""
 
-    def lost(self) -> int:
+    def count_lost(self) -> int:
         """Frames so far that passed and were not kept, since they were not read fast enough."""
 
 
@@ -71,7 +71,7 @@ class Session(Protocol):
     def status(self) -> Status:
         """What it is and does; answered at any time."""
 
-    def beside(self) -> AbstractContextManager[Session]:
+    def second_connection(self) -> AbstractContextManager[Session]:
         """The same fabric, for questions and disturbances while this one waits for a load."""
 
     def verify(self, plan: Plan) -> list[str]:
@@ -126,7 +126,7 @@ class Session(Protocol):
     def read_pairs(self) -> PairReadings:
         """Bytes between hosts; likewise."""
 
-    def way(self, plan: Plan, source: int, destination: int) -> Way:
+    def trace_path(self, plan: Plan, source: int, destination: int) -> PathTrace:
         """Where a frame of a host for another goes now; likewise answered at any time.
 
         `plan`: for its wiring.
@@ -157,7 +157,7 @@ class Session(Protocol):
     def copy(self, source: Path) -> str:
         """Copy a file of this machine into SHARED; its path has neither spaces nor colons."""
 
-    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+    def share_folder(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
         """Let programs in hosts, in all or some, read a folder of this machine that would be hidden from them.
 
         With `lab.host_access: read` that is what is below /tmp, with `none` most of the machine.
@@ -166,7 +166,7 @@ class Session(Protocol):
     def read(self, name: str) -> bytes:
         """Content of a file that was written there."""
 
-    def take(self, name: str) -> str:
+    def pop_file(self, name: str) -> str:
         """Text of a file that a load has left there, which is then gone; empty where there is none."""
 
     def count_files(self, pattern: str) -> int:

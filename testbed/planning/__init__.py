@@ -32,7 +32,7 @@ class Plan:
     bundles: Bundles | None = None  # the physical links behind the topology's, where links are aggregated
     speeds: Floats | None = None  # (physical L,) share of the full rate at which each link runs; None = all of it
     # (physical L,) links of bundles that are off under these paths, beside others that are on; not stored with a plan
-    spared: Bools | None = None
+    powered_off: Bools | None = None
 
     @property
     def wiring(self) -> Topology:

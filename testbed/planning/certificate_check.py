@@ -287,7 +287,7 @@ class Walks:
         # arrival (switch, port, tag) → walk from there on, and the least rank of the channel that it goes on by
         self.known: dict[Arrival, tuple[str, float]] = {}
 
-    def of(self, at: Arrival) -> str:
+    def describe_walk(self, at: Arrival) -> str:
         """The walk from an arrival on, ports with dots between."""
         known, path = self.known, []
         while at not in known:
@@ -303,7 +303,7 @@ class Walks:
             text, least = known[after[0]]
             layer = tag[1] if tag else 0
             for other in after[1:]:
-                if other[0] != after[0][0] or self.of(other) != text:
+                if other[0] != after[0][0] or self.describe_walk(other) != text:
                     raise Wrong(f"links of one group of {self.fabric.switches[at[0]].name} lead to different walks")
                 least = min(least, known[other][1])
             ranks = [self.rank.get((at[0], port, layer), math.inf) for port in ports]
@@ -352,7 +352,7 @@ def check(plan: Any, certificate: Any) -> list[str]:
         to = Walks(fabric, end, rank)
         for source, place in enumerate(fabric.hosts):
             try:
-                walk = to.of((*place, None)) if source != end else ""
+                walk = to.describe_walk((*place, None)) if source != end else ""
                 if walk != walks[source][end]:
                     raise Wrong(f"leaves by the ports {walk or '(none)'}, certified are {walks[source][end]}")
             except (Wrong, RecursionError) as wrong:

@@ -24,8 +24,8 @@ def channel_rates(plan: Plan) -> float | Floats:
     if plan.bundles is None:
         return wire_rates(plan)
     shares = np.ones(plan.wiring.link_count) if plan.speeds is None else plan.speeds
-    if plan.spared is not None:
-        shares = np.where(plan.spared, 0.0, shares)
+    if plan.powered_off is not None:
+        shares = np.where(plan.powered_off, 0.0, shares)
     return np.repeat(rate * np.add.reduceat(shares, plan.bundles.start[:-1]), 2)
 
 

@@ -82,7 +82,7 @@ class ResultFolder:
         self.path = dated_folder(root, f"{plan.scenario.name}-{plan.digest[:8]}", ending=INCOMPLETE)
 
     @classmethod
-    def at(cls, path: Path, plan: Plan) -> ResultFolder:
+    def open_existing(cls, path: Path, plan: Plan) -> ResultFolder:
         """Write into a folder that is there already and has its final name, such as that of a simulation."""
         found = cls.__new__(cls)
         found.path, found._plan = path, plan
@@ -221,7 +221,7 @@ def dated_folder(root: Path, name: str, inside: str = ".", ending: str = "") -> 
 
 
 @contextmanager
-def locked(folder: Path, what: str) -> Iterator[None]:
+def lock_folder(folder: Path, what: str) -> Iterator[None]:
     """Keep other programs out while the block runs; the kernel lets go when this one ends, however it ends.
 
     Raises:

@@ -64,7 +64,7 @@ class Telemetry:
     departures: Longs  # (N, 4) repeat, port, ns by the system clock, bytes of each frame that left a watched port
     looks: Longs  # (K, 4) repeat, port, ns by the system clock, frames that waited
 
-    def counted(self, repeat: int) -> Bools:
+    def increases_of(self, repeat: int) -> Bools:
         """(T,) which readings are increases inside the window of a repeat."""
         begin, end = self.window[repeat]
         same = self.repeat == repeat

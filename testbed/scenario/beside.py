@@ -29,7 +29,7 @@ def leads_out(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ScenarioFolder:
     """The folder from which a scenario sees its files.
 
     A scenario may be somebody else's, and root may plan it: of what lies elsewhere nothing shall stand in a message.
@@ -39,7 +39,7 @@ class Beside:
     named: tuple[str, ...] = ()  # keys that the caller has set, whose files may be anywhere and be links
 
     @classmethod
-    def of(cls, source: str, named: Iterable[str] = ()) -> Beside:
+    def of_file(cls, source: str, named: Iterable[str] = ()) -> ScenarioFolder:
         """The folder of a scenario's file."""
         return cls(Path(source).parent, tuple(named))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from testbed.base.files import read_text
-from testbed.base.limits import DEPTH, YAML, LimitError, allowed
+from testbed.base.limits import DEPTH, YAML, LimitError, scaled_limit
 from testbed.scenario.read import scenario_folders, scenario_names
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML has libyaml
@@ -56,6 +56,6 @@ def _read_description(text: str) -> str:
             names_key = not names_key
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > allowed(DEPTH):
+        if depth > scaled_limit(DEPTH):
             raise LimitError("blocks are nested too deeply")
     return found

@@ -17,7 +17,7 @@ from testbed.fabric.topologies.graph import Graph, Listing, graph_of, quote_name
 from testbed.fabric.topologies.graphml import read_graphml
 from testbed.fabric.topologies.ibnetdiscover import read_ibnetdiscover
 from testbed.fabric.topologies.node_link import read_node_link
-from testbed.scenario.beside import Beside
+from testbed.scenario.beside import ScenarioFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ TOPOLOGY_BLOCKS: dict[str, TopologyBlock] = {
 }
 
 
-def read_fabric_file(block: FabricFile, beside: Beside, problems: list[Problem]) -> Graph | None:
+def read_fabric_file(block: FabricFile, beside: ScenarioFolder, problems: list[Problem]) -> Graph | None:
     """Return the graph of a file, or None after adding every problem found."""
     try:
         return read_fabric(_text(block.path, beside), block.path, block.format, block.hosts_per_switch)
@@ -57,7 +57,7 @@ def read_fabric_file(block: FabricFile, beside: Beside, problems: list[Problem])
         return None
 
 
-def _text(name: str, beside: Beside) -> str:
+def _text(name: str, beside: ScenarioFolder) -> str:
     try:
         return beside.read(name, "topology.path", FABRIC_FILE)
     except FileNotFoundError as error:

@@ -11,10 +11,10 @@ import numpy as np
 
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.model import LocalPlan, Topology, VlanPlan
-from testbed.fabric.routing.shapes import malformed
+from testbed.fabric.routing.shapes import describe_malformed
 from testbed.fabric.topologies.build import find_disconnected_pair
 from testbed.fabric.traffic import Flows, PatternError
-from testbed.fabric.verify.local import malformed as malformed_local
+from testbed.fabric.verify.local import list_malformed as malformed_local
 
 
 def guard_function(place: str, who: str, file: str, call: Callable[..., Any], check: str) -> Callable[..., Any]:
@@ -75,7 +75,7 @@ def describe_exception(error: BaseException, file: str) -> str:
 
 def _routes(made: Any, topology: Topology, options: Any) -> str:
     del options
-    return malformed(topology, made)
+    return describe_malformed(topology, made)
 
 
 def _topology(made: Any, spec: Any) -> str:

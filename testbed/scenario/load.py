@@ -17,7 +17,7 @@ from testbed.fabric.topologies.faults import Faults, check_faults
 from testbed.fabric.traffic import is_weighted
 from testbed.fabric.verify.limits import SWITCH_MODELS
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.scenario.beside import EVERY_KEY, Beside
+from testbed.scenario.beside import EVERY_KEY, ScenarioFolder
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
 from testbed.scenario.models import fill, format_value, key_of, not_one_of, unknown_key
@@ -107,7 +107,7 @@ def scenario_of_blocks(
         InputError: everything that is wrong with them.
     """
     found: list[Problem] = []
-    scenario = _scenario(raw, Beside.of(source, named), source, found, stored=stored, trust=trust)
+    scenario = _scenario(raw, ScenarioFolder.of_file(source, named), source, found, stored=stored, trust=trust)
     every = [*problems, *(problem.in_file(source) for problem in found)]
     if every or scenario is None:
         raise InputError(every)
@@ -115,7 +115,7 @@ def scenario_of_blocks(
 
 
 def _scenario(
-    raw: dict[str, Any], beside: Beside, source: str, problems: list[Problem], *, stored: bool, trust: bool
+    raw: dict[str, Any], beside: ScenarioFolder, source: str, problems: list[Problem], *, stored: bool, trust: bool
 ) -> Scenario | None:
     problems += [Problem(key, unknown_key(key, KEYS)) for key in raw if key not in KEYS]
     name, description = _texts(raw, source, problems)
@@ -180,7 +180,9 @@ def _scenario(
     )  # fmt: skip
 
 
-def _topology(raw: dict[str, object], beside: Beside, problems: list[Problem], *, stored: bool) -> tuple[str, Any]:
+def _topology(
+    raw: dict[str, object], beside: ScenarioFolder, problems: list[Problem], *, stored: bool
+) -> tuple[str, Any]:
     """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
     if "topology" not in raw:
         problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
@@ -258,7 +260,7 @@ def _no_kind(block: str, kind: object, table: Mapping[str, Any]) -> str:
     return f"there is no {noun} {format_value(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
 
 
-def _workloads(raw: object, beside: Beside, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
+def _workloads(raw: object, beside: ScenarioFolder, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:
     if not isinstance(raw, list):
         problems.append(Problem("workloads", f"should be a list such as [{{kind: ping}}], not {format_value(raw)}"))
         return ()
@@ -303,7 +305,7 @@ def parse_loads(raw: object, source: str) -> tuple[Workload, ...]:
     """
     problems: list[Problem] = []
     load_installed()
-    loads = _workloads(raw, Beside.of(source, [EVERY_KEY]), problems, stored=False)
+    loads = _workloads(raw, ScenarioFolder.of_file(source, [EVERY_KEY]), problems, stored=False)
     if problems:
         raise InputError([problem.in_file(source) for problem in problems])
     return loads

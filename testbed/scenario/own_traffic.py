@@ -10,7 +10,7 @@ from testbed.base.errors import Problem
 from testbed.base.limits import FABRIC_FILE
 from testbed.base.others_text import unescape_cell
 from testbed.fabric.traffic import pairs_pattern
-from testbed.scenario.beside import Beside
+from testbed.scenario.beside import ScenarioFolder
 from testbed.scenario.models import format_value
 
 KEYS = ("pairs", "matrix")
@@ -34,7 +34,7 @@ SCHEMA: dict[str, object] = {
 }
 
 
-def with_pattern(values: dict[str, Any], place: str, beside: Beside, problems: list[Problem]) -> dict[str, Any]:
+def with_pattern(values: dict[str, Any], place: str, beside: ScenarioFolder, problems: list[Problem]) -> dict[str, Any]:
     """The keys of a load with its pairs, or those of its matrix, as its pattern.
 
     Every problem found is added; `place` is the load's, `beside` where files are looked for.
@@ -75,7 +75,7 @@ def _is_name(value: object) -> bool:
 
 
 def _in_file(
-    value: object, place: str, beside: Beside, problems: list[Problem]
+    value: object, place: str, beside: ScenarioFolder, problems: list[Problem]
 ) -> tuple[list[tuple[str, str]], list[int]]:
     """Pairs of a matrix, and what each sends; no amounts where the file has none."""
     if not isinstance(value, str):

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.limits import FABRIC_FILE, parse_json
-from testbed.scenario.beside import Beside
+from testbed.scenario.beside import ScenarioFolder
 from testbed.scenario.models import format_value
 
 SCHEMA: dict[str, object] = {
@@ -19,7 +19,7 @@ SCHEMA: dict[str, object] = {
 }
 
 
-def with_paths(routing: object, beside: Beside, problems: list[Problem]) -> Any:
+def with_paths(routing: object, beside: ScenarioFolder, problems: list[Problem]) -> Any:
     """The keys of a routing block with the paths of its file, if it names one; every problem found is added."""
     if not isinstance(routing, dict) or routing.get("kind") != "paths" or "file" not in routing:
         return routing

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
-from testbed.base.limits import DEPTH, YAML, YAML_VALUES, allowed, too_much
+from testbed.base.limits import DEPTH, YAML, YAML_VALUES, scaled_limit, too_much
 from testbed.base.shipped import find_part
 from testbed.scenario.models import format_value
 
@@ -18,7 +18,7 @@ _DIGITS = 9  # of the number of a list's entry
 _SHOWN = 80
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     """A text that a message quotes, without the middle of a very long one."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 4 :]}"
 
@@ -52,7 +52,7 @@ class _Loader(yaml.SafeLoader):
         before = self._values
         self._count(1, event)
         self._depth += 1
-        most = allowed(DEPTH)
+        most = scaled_limit(DEPTH)
         if self._depth > most:
             self._refuse(f"blocks are nested too deeply: {most} in each other are the most that is read", event)
         node = super().compose_node(parent, index)
@@ -63,7 +63,7 @@ class _Loader(yaml.SafeLoader):
 
     def _count(self, values: int, event: yaml.Event) -> None:
         self._values += values
-        most = allowed(YAML_VALUES)
+        most = scaled_limit(YAML_VALUES)
         if self._values > most:
             found = "here the text has come to more values than are read, each alias counted as all that it stands for"
             self._refuse(f"{too_much(found, most, 'values')}; a large fabric belongs into a file of its own", event)
@@ -137,7 +137,7 @@ def read_value(text: str, place: str) -> Any:
     Raises:
         InputError: it is not YAML; `place` says where it stands.
     """
-    most = allowed(YAML)
+    most = scaled_limit(YAML)
     if len(text) > most:
         sentence = too_much(f"has {len(text):,} characters", most, "of YAML")
         raise InputError.one(place, f"{sentence}; a large fabric belongs into a file of its own")
@@ -189,8 +189,8 @@ def _set(raw: dict[str, object], given: str) -> None:
         index: Any = key
         if isinstance(block, list):
             if not key.isdecimal() or len(key) > _DIGITS or int(key) >= len(block):
-                sentence = f'{where} has no entry "{shortened(key)}"; it has {len(block)}, counted from 0'
-                raise InputError.one(setting(shortened(path)), sentence)
+                sentence = f'{where} has no entry "{shorten_text(key)}"; it has {len(block)}, counted from 0'
+                raise InputError.one(setting(shorten_text(path)), sentence)
             index = int(key)
         elif not isinstance(block, dict):
             raise InputError.one(setting(path), f"{where} is {format_value(block)}, which has no keys")
@@ -241,7 +241,7 @@ def find_scenario(name: str) -> Path:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise InputError.one(shortened(name), f"cannot be read: {error.strerror}") from error
+            raise InputError.one(shorten_text(name), f"cannot be read: {error.strerror}") from error
         raise InputError.one(name, f"no such file.{_suggest_file(file)}")
     names = scenario_names()
     if name in names:

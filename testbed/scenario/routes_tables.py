@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from testbed.base.errors import InputError
-from testbed.base.limits import ROUTE_ENTRIES, allowed, too_much
+from testbed.base.limits import ROUTE_ENTRIES, scaled_limit, too_much
 from testbed.base.model import Ints, Longs, NextHops, Topology
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
 from testbed.fabric.routing.common import host_switches
@@ -213,8 +213,9 @@ class HopTable:
         topology = self._names.topology
         switches, goals = topology.switch_count, self._goals()
         size = len(goals) * len(self._classes) * switches
-        if size > allowed(ROUTE_ENTRIES):
-            raise InputError.one("", too_much(f"makes tables of {size:,} entries", allowed(ROUTE_ENTRIES), "entries"))
+        most = scaled_limit(ROUTE_ENTRIES)
+        if size > most:
+            raise InputError.one("", too_much(f"makes tables of {size:,} entries", most, "entries"))
         table = np.full((len(self._classes) * switches, len(goals)), NEVER, dtype=np.int32)
         rest: dict[int, int] = {}
         members = {number: hops for hops, number in self._sets.items()}

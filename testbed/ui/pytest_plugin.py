@@ -51,7 +51,7 @@ class TestedFabric:
         """Why no question about a network can be answered: nothing of it was audited, or some was not understood."""
         if self.audit is None:
             return ()
-        nothing = self.audit.nothing
+        nothing = self.audit.why_not_audited
         return (*([nothing] if nothing else []), *self.audit.network.unclear)
 
     @property
@@ -82,7 +82,7 @@ class TestedFabric:
             found = [violation for violation in self.plan.violations if violation.invariant == "deadlock"]
         return (found[0].sentence, found[0].witness) if found else None
 
-    def broken(self) -> list[tuple[str, tuple[str, ...]]]:
+    def list_violations(self) -> list[tuple[str, tuple[str, ...]]]:
         """Everything but a deadlock that is wrong: sentence and witness."""
         if self.audit is not None:
             return [(str(one), one.witness) for one in self.audit.findings if one.kind != "deadlock"]
@@ -109,10 +109,13 @@ def assert_delivered(fabric: TestedFabric, *pairs: tuple[str, str]) -> None:
     lost = [f"{source}→{end}" for source, end in pairs if not fabric.reaches(source, end)]
     if lost:
         why = [
-            line for sentence, witness in fabric.broken() if set(lost) & set(witness) for line in _lines(sentence, ())
+            line
+            for sentence, witness in fabric.list_violations()
+            if set(lost) & set(witness)
+            for line in _lines(sentence, ())
         ]
         _fail(fabric, f"not delivered: {_format_names(lost)}", why)
-    broken = fabric.broken() if not pairs else []
+    broken = fabric.list_violations() if not pairs else []
     if broken:
         _fail(fabric, "not delivered as it should be", [line for one in broken for line in _lines(*one)])
 

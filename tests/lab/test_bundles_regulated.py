@@ -45,7 +45,7 @@ def _sent(before: LinkReadings, after: LinkReadings, plan: Plan) -> list[int]:
 def _ways(lab: Session, plan: Plan) -> set[int]:
     """Channels by one of which frames of the pairs that talk would go, as the switches tell."""
     ends = [*pair_opposite_hosts(4), *((to, source) for source, to in pair_opposite_hosts(4))]
-    return {channel for pair in ends for hop in lab.way(plan, *pair).hops for channel in hop}
+    return {channel for pair in ends for hop in lab.trace_path(plan, *pair).hops for channel in hop}
 
 
 def _watched(lab: Session, plan: Plan) -> list[int]:
@@ -157,7 +157,7 @@ def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, module, tmp_
     load = "workloads: [{kind: iperf3, protocol: udp, offered: 0.3, pattern: bit_reversal, seconds: 3, repeats: 1}]"
     found = regulate(_plan(engine, load), tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None)
     assert found.choice.off
-    assert found.choice.plan.spared is not None
+    assert found.choice.plan.powered_off is not None
     assert [change.name for change in found.changes] == ["links off", "links on"]
     assert not any(change.problems for change in found.changes)
     run = load_run(found.outcome.folder)

@@ -59,7 +59,7 @@ def test_frames_have_the_vlans_of_the_plan(name, standing, tmp_path):
         for tap in taps:
             tap.stop()
         frames = [tap.read(0.0) for tap in taps]
-        assert [tap.lost() for tap in taps] == [0] * len(taps)
+        assert [tap.count_lost() for tap in taps] == [0] * len(taps)
     found: dict[int, set[tuple[str, ...]]] = {}
     for link, (tap, some) in enumerate(zip(taps, frames, strict=True)):
         assert tap.interface == f"{wiring.switch_name(int(wiring.links[link, 0]))}-eth{wiring.out_port[2 * link]}"
@@ -135,7 +135,7 @@ def started(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def ping(lab: LabClient, count: int) -> None:
     """Let h1 ping h2 as a load does, so that the agent is busy meanwhile."""
     argv = ("ping", "-n", "-q", "-i", "0.02", "-c", str(count), host_ip(1))
-    with lab.beside() as talk, suppress(LabError):
+    with lab.second_connection() as talk, suppress(LabError):
         talk.run_load(LoadRequest((Process("ping", "h1", argv),), 300.0))
 
 

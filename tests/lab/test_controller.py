@@ -116,7 +116,7 @@ def test_a_restart_under_load_loses_no_frame_and_touches_no_rule(controlled):
     seen: list[ControllerStatus] = []
 
     def disturb() -> None:
-        with lab.beside() as other:
+        with lab.second_connection() as other:
             time.sleep(2)
             other.stop_controller()
             with pytest.raises(LabError, match="the controller switch_tagged was stopped; start it first"):
@@ -199,7 +199,7 @@ def test_of_two_controllers_the_later_one_is_obeyed(controlled):
         return "s1 obeys another controller" in problems or any("started later" in problem for problem in problems)
 
     def ask() -> None:
-        with lab.beside() as other:
+        with lab.second_connection() as other:
             end = time.monotonic() + 50
             try:
                 while time.monotonic() < end and not noticed():
@@ -262,7 +262,7 @@ def test_every_state_between_two_plans_delivers(controlled, way):
     answer: list[PlanMove] = []
 
     def moving() -> None:
-        with lab.beside() as other:
+        with lab.second_connection() as other:
             # A pause in which also a busy machine can dump the rules of all switches.
             answer.append(move(other, then, off, pause=3))
 

@@ -274,7 +274,7 @@ def test_a_host_has_places_of_its_own(lab):
     assert not Path("/tmp/mine").exists()
     assert program(lab, "sh", "-c", "echo all >/run/lab/shared/all")[0] == 0
     assert program(lab, "cat", "/run/lab/shared/all", host="h2") == (0, "all\n")
-    assert lab.take("shared/all") == "all\n"
+    assert lab.pop_file("shared/all") == "all\n"
 
 
 def test_the_tools_of_networks_work(lab):
@@ -291,21 +291,21 @@ def test_nobody_leads_the_lab_astray_by_a_link(lab, tmp_path):
     victim.write_text("ours")
     assert program(lab, "ln", "-s", str(victim), "/run/lab/shared/trap")[0] == 0
     with pytest.raises(LabError, match="leads elsewhere"):
-        lab.take("shared/trap")
+        lab.pop_file("shared/trap")
     lab.write("shared/trap", "theirs")
     assert victim.read_text() == "ours"
-    assert lab.take("shared/trap") == "theirs"
+    assert lab.pop_file("shared/trap") == "theirs"
 
 
 def test_a_hidden_folder_is_shown_on_demand_and_only_to_be_read(lab, tmp_path):
     (tmp_path / "data").write_text("seen")
     assert program(lab, "cat", str(tmp_path / "data"))[0] == 1
-    lab.show(tmp_path, ["h1"])
+    lab.share_folder(tmp_path, ["h1"])
     assert program(lab, "cat", str(tmp_path / "data")) == (0, "seen")
     assert program(lab, "cat", str(tmp_path / "data"), host="h2")[0] == 1
     assert "Read-only file system" in program(lab, "touch", str(tmp_path / "data"))[1]
     with pytest.raises(LabError, match="cannot be shown to hosts: No such file"):
-        lab.show(tmp_path / "missing")
+        lab.share_folder(tmp_path / "missing")
 
 
 def test_with_none_a_host_sees_what_programs_need(closed, tmp_path):

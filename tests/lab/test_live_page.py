@@ -27,7 +27,7 @@ from testbed.engines.lab.control.inside import start_inside
 from testbed.engines.lab.control.launch import read_start_time
 from testbed.planning import Plan
 from testbed.ui.live.replay import RunSource
-from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.server import Page, listening_socket, serve_page
 from testbed.ui.live.source import LabSource
 from tests.json_formats import conforms
 
@@ -131,7 +131,7 @@ def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
     plan = plan_of(MANAGED)
     with build_lab(plan) as lab, listening_socket(None) as listening:
         lab.wait_for_controller()
-        with serving(Page(source_of(lab, plan)), listening) as address, browser() as driver, load(lab, plan, "5M"):
+        with serve_page(Page(source_of(lab, plan)), listening) as address, browser() as driver, load(lab, plan, "5M"):
             began = time.monotonic()
             driver.get(address)
             until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
@@ -145,7 +145,7 @@ def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
             before = text(driver, "hops")
             assert "no link in common" in text(driver, "backups")
             picture(driver, "path")
-            first = LabSource(plan, "managed", lambda: None).ways.planned(SOURCE, DESTINATION)[1][0]
+            first = LabSource(plan, "managed", lambda: None).ways.planned_channels(SOURCE, DESTINATION)[1][0]
             click(driver, f"link-{first // 2}")
             until(lambda: text(driver, "link-state") == "up, 1 Gbit/s")
             until(lambda: driver.find_elements(By.CSS_SELECTOR, ".chart polyline[points]"))
@@ -172,7 +172,7 @@ def test_a_page_on_a_phone_keeps_its_last_picture_when_the_lab_ends(tmp_path, mo
     with (
         listening_socket(None) as listening,
         build_lab(plan) as lab,
-        serving(Page(source_of(lab, plan)), listening) as address,
+        serve_page(Page(source_of(lab, plan)), listening) as address,
         browser(390, 844, dark=True) as driver,
     ):
         driver.get(address)
@@ -220,7 +220,7 @@ return [numbers.length, numbers.length - places.filter(within).length, pairs.len
 def test_numbers_of_all_links_can_be_read(width):
     plan = plan_of("name: torus\ntopology: {kind: torus, sizes: [4, 4]}")
     page = Page(LabSource(plan, "torus", lambda: None))
-    with listening_socket(None) as listening, serving(page, listening) as address, browser(width) as driver:
+    with listening_socket(None) as listening, serve_page(page, listening) as address, browser(width) as driver:
         driver.get(address)
         until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
         assert driver.execute_script(_UNREADABLE) == [64, 0, 0]
@@ -230,7 +230,7 @@ def test_names_with_markup_are_names():
     evil = "<img src=x onerror='document.body.id=1'></title><b>x</b>"
     plan = plan_of("name: small\ntopology: {kind: mesh, sizes: [2, 2]}")
     page = Page(LabSource(plan, evil, lambda: None))
-    with listening_socket(None) as listening, serving(page, listening) as address, browser() as driver:
+    with listening_socket(None) as listening, serve_page(page, listening) as address, browser() as driver:
         driver.get(address)
         until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
         assert evil in driver.find_element(By.TAG_NAME, "body").text
@@ -344,7 +344,7 @@ def test_a_run_is_shown_with_its_deadlock_and_played_afterwards(tmp_path):
         until(lambda: text(driver, "state") == "not connected")
         assert text(driver, "banner").endswith("this is the last picture.") or "has ended" in text(driver, "banner")
         (folder,) = (tmp_path / "results").iterdir()
-        with listening_socket(None) as listening, serving(Page(RunSource(folder)), listening) as played:
+        with listening_socket(None) as listening, serve_page(Page(RunSource(folder)), listening) as played:
             play(driver, played)
 
 

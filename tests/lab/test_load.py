@@ -87,7 +87,10 @@ def test_a_load_that_is_interrupted_is_ended_and_undone_and_meanwhile_it_is_watc
     name, lab = stands
     slow = "timeline=[{at: 0.5 s, link: s1-s2, rate: 500M}]"
     words = [*_TESTBED, "load", name, *_UDP, "seconds=120", slow]
-    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as load, lab.beside() as other:
+    with (
+        subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as load,
+        lab.second_connection() as other,
+    ):
         until(lambda: other.status().doing == "load" and other.link_states(), 60)
         again = said("load", name, "ping")
         assert (again.returncode, again.stderr) == (2, f"{name}: another program loads it; wait for its end\n")

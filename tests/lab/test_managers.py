@@ -80,7 +80,7 @@ def kill_manager(lab: LabClient, after: float) -> tuple[threading.Thread, list[t
     seen: list[tuple[float, ControllerStatus]] = []
 
     def disturb() -> None:
-        with lab.beside() as other:
+        with lab.second_connection() as other:
             time.sleep(after)
             killed = time.monotonic()
             other.stop_controller()

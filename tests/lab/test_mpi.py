@@ -53,7 +53,7 @@ def moved_and_crossed(found):
 @pytest.fixture
 def user_job(tmp_path):
     """A job's folder far from the testbed's own, which is trusted."""
-    with trust.allowing(True):
+    with trust.allow_programs(True):
         yield Path(shutil.copytree(USER_JOB, tmp_path / "my_job", ignore=shutil.ignore_patterns("build")))
 
 

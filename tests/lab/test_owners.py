@@ -67,13 +67,13 @@ def test_a_lab_ends_with_the_program_that_builds_it(untouched, scenario, step):
     program = building(scenario, step)
     lab = init_of(program)  # from its first moment on
     assert lab.scenario == scenario.stem
-    assert lab.owned
+    assert lab.has_owner
     program.kill()
     program.communicate()
     until = time.monotonic() + 20
-    while lab.namespaces.alive() and time.monotonic() < until:
+    while lab.namespaces.is_alive() and time.monotonic() < until:
         time.sleep(0.01)
-    assert not lab.namespaces.alive()
+    assert not lab.namespaces.is_alive()
     assert scenario.stem not in [claim.name for claim in registry.being_built()]
 
 
@@ -81,7 +81,7 @@ def test_what_does_not_end_is_named_and_ended(untouched, scenario):
     program = building(scenario, "ports")
     lab = init_of(program)
     os.kill(lab.init, signal.SIGSTOP)  # so that it does not notice
-    while not lab.namespaces.stopped():  # a busy machine stops a thread when it gets to it
+    while not lab.namespaces.is_stopped():  # a busy machine stops a thread when it gets to it
         time.sleep(0.002)
     program.kill()
     program.communicate()
@@ -93,7 +93,7 @@ def test_what_does_not_end_is_named_and_ended(untouched, scenario):
     assert (shown, code) == (f"{sentence}\n", 0)
     ended = typed("down", scenario.stem)
     assert ended[1].startswith(f"{scenario.stem} ended in "), ended
-    assert not lab.namespaces.alive()
+    assert not lab.namespaces.is_alive()
 
 
 def test_a_lab_that_is_being_built_is_shown_and_ended(untouched, scenario):
@@ -121,10 +121,10 @@ def test_a_lab_that_stands_outlives_its_program(untouched, scenario):
     init = json.loads(up.stdout)["process"]
     time.sleep(0.5)
     (lab,) = [lab for lab in launch.labs() if lab.init == init]
-    assert not lab.owned
+    assert not lab.has_owner
     assert lab.init not in [stray.init for stray in registry.list_orphans()]
     assert typed("down", scenario.stem)[0] == 0
-    assert not lab.namespaces.alive()
+    assert not lab.namespaces.is_alive()
 
 
 def test_a_lab_that_is_stopped_makes_nobody_wait_for_ever(untouched):

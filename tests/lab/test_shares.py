@@ -86,7 +86,7 @@ def test_a_share_that_changes_behind_the_lab_is_noticed(untouched):
         hierarchy, ours = cgroup.find_hierarchy(), group_of(lab.namespaces.init)
         assert hierarchy is not None
         assert ours is not None
-        hierarchy.write_limit(ours / "h3", cgroup.Limit.of(0.5))
+        hierarchy.write_limit(ours / "h3", cgroup.Limit.from_share(0.5))
         assert lab.shaping_problems() == [
             "h3: asked for 2000 µs of processor time in 10000 µs, the kernel has 5000 in 10000"
         ]

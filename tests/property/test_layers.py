@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.fabric.kernels import nue
-from testbed.fabric.kernels.dependencies import USED, no_dependencies, take, turn_of
+from testbed.fabric.kernels.dependencies import USED, add_turn, no_dependencies, turn_of
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.routing.paths import hop_counts
 from testbed.fabric.routing.simple import breadth_first
@@ -110,11 +110,11 @@ def half_done(seed):
         nue.escape_paths(end, up, target, escape)
         for switch in set(range(14)) - {end}:
             if target[escape[switch]] != end:
-                assert take(graph, turn_of(graph.start, after, escape[switch], escape[target[escape[switch]]]))
+                assert add_turn(graph, turn_of(graph.start, after, escape[switch], escape[target[escape[switch]]]))
     end = draw.randrange(14)
     nue.escape_paths(end, up, target, escape)
     for turn in draw.sample(range(len(before)), len(before) * (2 + seed % 3) // 4):
-        take(graph, turn)
+        add_turn(graph, turn)
     way = np.full(14, nue.UNREACHED, dtype=np.int32)
     way[end] = nue.ROOT
     left_out = draw.sample(range(14), 3)
@@ -124,7 +124,7 @@ def half_done(seed):
             continue
         if way[switch] == nue.UNREACHED and following != nue.UNREACHED:
             turn = -1 if following == nue.ROOT else turn_of(graph.start, after, channel, following)
-            if following == nue.ROOT or (turn >= 0 and take(graph, turn)):
+            if following == nue.ROOT or (turn >= 0 and add_turn(graph, turn)):
                 way[switch] = channel
     return topology, graph, end, escape, way
 
@@ -166,7 +166,7 @@ def take_all(count, edges):
     for first, second in edges:
         turn = turn_of(graph.start, graph.after, first, second)
         fits = not nx.has_path(taken, second, first)
-        assert take(graph, turn) == fits
+        assert add_turn(graph, turn) == fits
         if fits:
             taken.add_edge(first, second)
         assert all(graph.place[before] < graph.place[after] for before, after in taken.edges)

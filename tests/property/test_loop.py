@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import VlanPlan
-from testbed.experiments.regulate.choice import LinkChoice, ladder, plan_without
+from testbed.experiments.regulate.choice import LinkChoice, list_power_levels, plan_without
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.routing.paths import path
@@ -110,7 +110,7 @@ def rungs_of(number: int, flow_control: Literal["none", "pause"] = "none") -> tu
     plan = make_plan(scenario_of(blocks))
     simulator = replace(plan.scenario.simulator, flow_control=flow_control)
     plan = replace(plan, scenario=replace(plan.scenario, simulator=simulator))
-    return plan, ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    return plan, list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
 
 
 @pytest.mark.parametrize("fabric", range(len(FABRICS)))

@@ -43,7 +43,7 @@ def test_no_proved_plan_ever_deadlocks_or_drops(number):
         settings = PacketSettings(
             flow_control=how, duration=15, warm_up=1, buffer=(least + shared) * 1522, shared=shared
         )  # fmt: skip
-        point = simulate_packets(PacketNetwork.of(topology, routes, settings, 1e9, 1e9, 1), 1.0, number)
+        point = simulate_packets(PacketNetwork.from_routes(topology, routes, settings, 1e9, 1e9, 1), 1.0, number)
         assert point is not None
         assert point.cycle == ()
         assert point.links is not None

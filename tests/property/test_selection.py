@@ -20,7 +20,7 @@ from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.sr import segment_turns
 from testbed.fabric.routing.tbtp import tree_based_turns
 from testbed.fabric.routing.turns import all_turns, allow
-from testbed.fabric.routing.updown import upward
+from testbed.fabric.routing.updown import upward_channels
 from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, fabric_of_pairs, random_fabrics
 
@@ -28,7 +28,7 @@ SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_
 
 
 def up_down_turns(topology):
-    up = upward(topology)
+    up = upward_channels(topology)
     before, after = all_turns(topology)
     return allow(topology, ~(~up[before] & up[after]), before, after)
 

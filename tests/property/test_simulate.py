@@ -57,7 +57,7 @@ def test_no_proved_plan_ever_deadlocks(number):
         assert find_deadlock(topology, turns_taken(topology, routes), routes.layers) == []
         for channels in (1, 2):
             settings = dataclasses.replace(HARSH, channels=channels)
-            point = simulate(Network.of(topology, routes, settings, 1), 1.0, number)
+            point = simulate(Network.from_routes(topology, routes, settings, 1), 1.0, number)
             assert point is not None
             assert point.cycle == ()
             assert point.packets > 0
@@ -86,7 +86,7 @@ def test_plans_with_a_cycle_stand_still_on_one_of_the_verifiers_and_the_others_n
         on_a_cycle = on_cycles(*adjacency(nodes, turns))
         assert bool(find_deadlock(topology, turns, 1)) == bool(on_a_cycle.any())
         settings = dataclasses.replace(LONGER, channels=1 + number // 4 % 2)
-        point = simulate(Network.of(topology, routes, settings, 1), 1.0, number)
+        point = simulate(Network.from_routes(topology, routes, settings, 1), 1.0, number)
         if not on_a_cycle.any():
             assert point.cycle == ()
             continue

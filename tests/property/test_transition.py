@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Routes, VlanPlan
-from testbed.experiments.regulate.choice import LinkChoice, kept_links, ladder, plan_without
+from testbed.experiments.regulate.choice import LinkChoice, kept_links, list_power_levels, plan_without
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.power.select import subfabric_without
@@ -207,7 +207,7 @@ def local_rungs(number: int, flood: str = "tree") -> tuple[Plan, list[LinkChoice
     topology, routing = LOCAL[number]
     assignment = {"kind": "renamed", "flood": flood}
     plan = make_plan(scenario_of({"topology": topology, "routing": routing, "assignment": assignment}))
-    return plan, ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    return plan, list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
 
 
 def between(one: LinkChoice, two: LinkChoice) -> tuple[Transition, list[str]]:

@@ -38,7 +38,7 @@ def open_folder(folder: Path, below: Path | None = None, *, make: bool = False) 
         OSError: it is not there, is no folder, or is behind a link that does not count; `filename` is its path.
     """
     try:
-        place = _Way(make).end_of(folder, below)
+        place = _FolderWalk(make).end_of(folder, below)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from error
     try:
@@ -47,7 +47,7 @@ def open_folder(folder: Path, below: Path | None = None, *, make: bool = False) 
         os.close(place)
 
 
-class _Way:
+class _FolderWalk:
     """A way from one folder to the next."""
 
     def __init__(self, make: bool) -> None:
@@ -61,16 +61,16 @@ class _Way:
         trusted = folder if below is None else below
         self._at = os.open("/" if trusted.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._go([part for part in trusted.parts if part != "/"], links=True)
+            self._walk([part for part in trusted.parts if part != "/"], links=True)
             if below is not None:
-                self._go(list(folder.relative_to(below).parts), links=False)
+                self._walk(list(folder.relative_to(below).parts), links=False)
             self._require_lender()
         except BaseException:
             os.close(self._at)
             raise
         return self._at
 
-    def _go(self, parts: list[str], *, links: bool) -> None:
+    def _walk(self, parts: list[str], *, links: bool) -> None:
         left = parts[::-1]
         while left:
             name = left.pop()

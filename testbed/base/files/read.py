@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from testbed.base.files.folder import open_folder
-from testbed.base.limits import WHOLE_FILE, allowed, too_much
+from testbed.base.limits import WHOLE_FILE, scaled_limit, too_much
 
 _GROWTH = 1 << 20  # bytes that may be more than its status says, as in /proc
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -40,7 +40,7 @@ def read_bytes(file: Path, below: Path | None = None, *, most: int = WHOLE_FILE)
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(file))
-        most = allowed(most)
+        most = scaled_limit(most)
         if status.st_size > most:
             raise OSError(errno.EFBIG, too_much(f"it has {status.st_size:,} bytes", most, "bytes"), str(file))
         content = opened.read(status.st_size + _GROWTH + 1)

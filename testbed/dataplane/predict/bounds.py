@@ -39,7 +39,7 @@ class Least:
     held: float  # what of it a lab's ports need; less where they let a frame that finds them idle go at once
 
     @classmethod
-    def of(cls, seconds: Callable[[bool], float], *, exact: bool) -> Least:
+    def from_load(cls, seconds: Callable[[bool], float], *, exact: bool) -> Least:
         """Work it out: `seconds` is the time, given whether ports hold every frame for its time on the wire.
 
         `exact` says whether those of the lab do.

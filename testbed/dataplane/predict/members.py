@@ -31,14 +31,14 @@ def on_members(bundles: Bundles, ways: Ways, number: Longs) -> Ways:
     `number` (F, 2, largest bundle + 1) is the member that a flow takes in a bundle of each size, there and back.
     """
 
-    def physical(flow: int, back: int, channels: Sequence[int]) -> list[int]:
+    def choose_members(flow: int, back: int, channels: Sequence[int]) -> list[int]:
         taken = []
         for channel in channels:
             members = bundles.channels(channel)
             taken.append(members[int(number[flow, back, len(members)])])
         return taken
 
-    return [(physical(flow, 0, there), physical(flow, 1, back)) for flow, (there, back) in enumerate(ways)]
+    return [(choose_members(flow, 0, there), choose_members(flow, 1, back)) for flow, (there, back) in enumerate(ways)]
 
 
 def draw_members(flows: int, largest: int, seed: int) -> Longs:

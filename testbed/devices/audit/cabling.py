@@ -93,13 +93,13 @@ class _Plugs:
             self.notes.append(f"{row.one[0]} {row.one[1]} ({where}) is no port of its bridge, and was left out")
             return
         if one is None and row.used:
-            self._unknown(where, row.one)
+            self._report_unknown(where, row.one)
             return
         one = one or row.one
         if row.other[1] and row.other[0] in switches:
             other = self._place(row.other)
             if other is None and row.used:
-                self._unknown(where, row.other)
+                self._report_unknown(where, row.other)
             else:
                 self._plug(one, other or row.other, where)
         elif not row.other[1] and (switch := _switch_called(row.other[0], switches)) is not None:
@@ -116,7 +116,7 @@ class _Plugs:
         name = port_in(bridge, place[1], self._called)
         return None if name is None else (place[0], bridge.channels.get(name, name))
 
-    def _unknown(self, where: str, place: Place) -> None:
+    def _report_unknown(self, where: str, place: Place) -> None:
         switch, port = place
         if _is_mac(port):
             sentence = (

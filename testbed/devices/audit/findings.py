@@ -53,12 +53,12 @@ class Audit:
     relied_on: Mapping[str, tuple[str, ...]]  # key of DEFAULTS → ports, as switch:port, that are set by it
 
     @property
-    def looping(self) -> tuple[int, ...]:
+    def looping_vlans(self) -> tuple[int, ...]:
         """VLANs in which a flooded frame of any kind can circulate for ever."""
         return tuple(sorted({vlan for vlans in self.circulating.values() for vlan in vlans}))
 
     @property
-    def nothing(self) -> str:
+    def why_not_audited(self) -> str:
         """Why nothing was audited; empty where something was."""
         network = self.network
         if not network.alike:
@@ -77,7 +77,7 @@ class Audit:
     @property
     def verdict(self) -> str:
         """`pass`, `fail`, `not understood`, or `nothing audited`."""
-        if self.nothing:
+        if self.why_not_audited:
             return "nothing audited"
         if self.findings:
             return "fail"
@@ -89,7 +89,7 @@ class Audit:
         return {
             "passed": self.passed,
             "verdict": self.verdict,
-            "nothing_audited": self.nothing,
+            "nothing_audited": self.why_not_audited,
             "not_understood": list(network.unclear),
             "switches": len(network.switches),
             "links": network.links,
@@ -99,7 +99,7 @@ class Audit:
             "delivered": self.delivered,
             "apart": self.apart,
             "deadlock_free": self.deadlock_free,
-            "looping_vlans": list(self.looping),
+            "looping_vlans": list(self.looping_vlans),
             "circulating": {kind: list(vlans) for kind, vlans in self.circulating.items()},
             "defaults": [{**asdict(DEFAULTS[key]), "ports": list(ports)} for key, ports in self.relied_on.items()],
             "findings": [asdict(finding) for finding in self.findings],

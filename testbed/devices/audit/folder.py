@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.base.errors import InputError, Problem
-from testbed.base.limits import VLAN_MEMBERSHIPS, allowed, too_much
+from testbed.base.limits import VLAN_MEMBERSHIPS, scaled_limit, too_much
 from testbed.devices.audit.cabling import is_cabling, read_cabling
 from testbed.devices.audit.network import Network, network_of
 from testbed.devices.bridge import IN_NO_VLAN, Bridge
-from testbed.devices.check import reader_called, recognised, switches_in
+from testbed.devices.check import reader_called, recognise_dialect, switches_in
 from testbed.devices.trunking import settle_ports
 from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 
@@ -40,15 +40,15 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
         problems.append(Problem("configurations", "there are none, only cabling"))
     if problems:
         raise InputError(problems)
-    kind = dialect or recognised(configurations)
+    kind = dialect or recognise_dialect(configurations)
     reader = reader_called(kind)
     bridges: dict[str, Bridge] = {}
     lists: set[int] = set()  # thousands of ports have the same
     for name in switches_in(kind, configurations):
         bridges[name], wrong = reader.read(name, configurations)
         problems += wrong
-        lists.update(VlanSet.of(port.members).bits for port in bridges[name].ports.values())
-        memberships, most = sum(one.bit_count() for one in lists), allowed(VLAN_MEMBERSHIPS)
+        lists.update(VlanSet.from_ids(port.members).bits for port in bridges[name].ports.values())
+        memberships, most = sum(one.bit_count() for one in lists), scaled_limit(VLAN_MEMBERSHIPS)
         if memberships > most:
             raise InputError.one(name, too_much(f"with it ports are in {memberships:,} VLANs", most, "VLANs of ports"))
     plugs, wrong = read_cabling(cabling, bridges, reader.port_called)
@@ -77,7 +77,7 @@ def _unfiltered(bridge: Bridge) -> Bridge:
     every = ALL_VLANS | {VLAN_0}
     down = {port: why for port, why in bridge.reading.down.items() if why != IN_NO_VLAN}
     ports = {
-        port: replace(said, pvid=VLAN_0, members=every, untagged=VlanSet.of({VLAN_0}))
+        port: replace(said, pvid=VLAN_0, members=every, untagged=VlanSet.from_ids({VLAN_0}))
         for port, said in bridge.ports.items()
         if port not in down
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from testbed.base.errors import InputError
-from testbed.base.limits import AUDITED_HOSTS, allowed, too_much
+from testbed.base.limits import AUDITED_HOSTS, scaled_limit, too_much
 from testbed.base.model import Bools, Ints, Longs
 from testbed.devices.bridge import Bridge, BridgePort, Place
 from testbed.devices.vlan_set import VlanSet, as_row, from_numbers
@@ -119,7 +119,7 @@ def network_of(
     if not hosts:
         sentence = "no port leads to a host: every one that is named is cabled to a switch, is down, or has no PVID"
         raise InputError.one("cabling", sentence)
-    most = allowed(AUDITED_HOSTS)
+    most = scaled_limit(AUDITED_HOSTS)
     if len(hosts) > most:
         raise InputError.one("cabling", too_much(f"leads to {len(hosts):,} hosts", most, "hosts"))
     switches = tuple(bridges)
@@ -206,7 +206,7 @@ def _silent_hosts(bridges: Mapping[str, Bridge], taken: Set[Place]) -> tuple[dic
             if port in bridge.reading.silent and port in bridge.reading.inside:
                 continue
             if port in bridge.reading.silent:
-                host = seen.setdefault((said.pvid, VlanSet.of(said.members).bits), host)
+                host = seen.setdefault((said.pvid, VlanSet.from_ids(said.members).bits), host)
                 stands_for[host] = stands_for.get(host, 0) + 1
             hosts.setdefault(host, (name, port))
     return hosts, stands_for
@@ -217,17 +217,17 @@ def _group_vlans(bridges: Mapping[str, Bridge], said: Sequence[BridgePort]) -> t
     used, single = VlanSet(), VlanSet()
     rows: dict[tuple[int, int], tuple[VlanSet, VlanSet]] = {}
     for port in said:
-        members, untagged = VlanSet.of(port.members), VlanSet.of(port.untagged)
+        members, untagged = VlanSet.from_ids(port.members), VlanSet.from_ids(port.untagged)
         rows[members.bits, untagged.bits] = members, untagged
         used |= members
-        single |= VlanSet.of({port.pvid} if port.pvid else ())
+        single |= VlanSet.from_ids({port.pvid} if port.pvid else ())
     for bridge in bridges.values():
-        single |= VlanSet.of({vlan for vlan, _ in bridge.fdb})
-    used |= VlanSet.of({port.pvid for port in said if port.pvid})
-    off = {VlanSet.of(bridge.without_stp).bits for bridge in bridges.values()}
+        single |= VlanSet.from_ids({vlan for vlan, _ in bridge.fdb})
+    used |= VlanSet.from_ids({port.pvid for port in said if port.pvid})
+    off = {VlanSet.from_ids(bridge.without_stp).bits for bridge in bridges.values()}
     sets = [one for pair in rows.values() for one in pair] + [VlanSet(bits) for bits in off]
     several = np.flatnonzero(as_row(used - single))
-    groups = [VlanSet.of({vlan}) for vlan in used & single]
+    groups = [VlanSet.from_ids({vlan}) for vlan in used & single]
     if len(several):
         columns = np.packbits(np.stack([as_row(one)[several] for one in sets], axis=1), axis=1)
         keys = np.ascontiguousarray(columns).view(np.dtype((np.void, columns.shape[1])))[:, 0]

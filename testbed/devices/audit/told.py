@@ -87,8 +87,8 @@ def explain_port(network: Network, text: str) -> list[str]:
 
 
 def _settings(port: BridgePort) -> str:
-    untagged = VlanSet.of(port.members) & port.untagged
-    tagged = VlanSet.of(port.members) - port.untagged
+    untagged = VlanSet.from_ids(port.members) & port.untagged
+    tagged = VlanSet.from_ids(port.members) - port.untagged
     parts = [
         f"PVID {port.pvid}" if port.pvid else "drops untagged frames",
         f"untagged in {format_ranges(untagged) or 'none'}",

@@ -86,7 +86,7 @@ class BuildOrder:
     managers: int = 1  # how many of it there are, one of which steers
 
     @property
-    def collects(self) -> bool:
+    def collects_links(self) -> bool:
         """Whether the controller asks switches by LLDP what is joined, before it installs anything."""
         return self.controller == "segment_manager"
 

@@ -64,7 +64,7 @@ class _Trial:
     remedy: str
     needed: bool = True
 
-    def tried(self) -> Capability:
+    def run(self) -> Capability:
         try:
             done = subprocess.run(
                 [*_APART, self.script], capture_output=True, text=True, timeout=_LIMIT, check=False,
@@ -176,12 +176,12 @@ def capabilities() -> tuple[Capability, ...]:
         _openflow(),
     ]
     if root and all(capability.present for capability in found if capability.needed):
-        found.append(_NAMESPACES.tried())
+        found.append(_NAMESPACES.run())
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
-            found += pool.map(_Trial.tried, _TRIALS)
+            found += pool.map(_Trial.run, _TRIALS)
         found += [_raw_sockets(), _fast_path(), _pairs(), _shut_in()]
-        works, detail = cgroup.trial()
+        works, detail = cgroup.try_shares()
         found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
@@ -263,7 +263,7 @@ def _pairs() -> Capability:
 
 def _fast_path() -> Capability:
     """Whether the kernel takes its programs, and then whether ports and sockets can have them."""
-    found, why_not = _FAST_PATH.tried(), fast_path.why_not()
+    found, why_not = _FAST_PATH.run(), fast_path.why_not()
     return replace(found, present=False, detail=why_not) if why_not else found
 
 
@@ -311,7 +311,7 @@ def require_all(names: Collection[str], spared: Collection[str] = ()) -> None:
 def require_netem() -> None:
     """Raise CapabilityError where links can have neither delay nor loss."""
     (trial,) = (trial for trial in _TRIALS if trial.name == NETEM)
-    if not trial.tried().present:
+    if not trial.run().present:
         raise CapabilityError(MISSING)
 
 

@@ -52,7 +52,7 @@ def what_is_missing(machines: Machines, scenario: Scenario) -> list[str]:
         for b in numbers:
             if a != b:
                 there = machines.machines[b]
-                way: worker.Way = machines.call(a, worker.way_to, there.address)
+                way: worker.Uplink = machines.call(a, worker.find_uplink, there.address)
                 if way.mtu < LEAST_MTU:
                     found.append(
                         f"machine {machines.machines[a].name}: {way.interface}, by which it reaches {there.name}, has "
@@ -147,7 +147,7 @@ def _require_room(machines: Machines, needed: dict[tuple[int, int], float]) -> N
     """
     for (a, b), rate in needed.items():
         one, other = machines.machines[a], machines.machines[b]
-        way: worker.Way = machines.call(a, worker.way_to, other.address)
+        way: worker.Uplink = machines.call(a, worker.find_uplink, other.address)
         if way.speed is not None and rate > way.speed:
             raise LabError(
                 f"the links between {one.name} and {other.name} take {format_rate(rate)} with the tunnels' "

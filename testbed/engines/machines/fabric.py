@@ -144,13 +144,14 @@ class FabricClient(LabClient):
         # For each machine a load, what waits for it, and a question beside it.
         self._pool = ThreadPoolExecutor(4 * len(self.parts))
         self._holding = [
-            threading.Thread(target=self._hold, args=(number,), daemon=True) for number in range(len(self.parts))
+            threading.Thread(target=self._send_heartbeat, args=(number,), daemon=True)
+            for number in range(len(self.parts))
         ]
 
     def begin(self, tunnels: Sequence[Sequence[worker.Tunnel]]) -> None:
         """Start the namespaces of all parts; `tunnels`: of each."""
         title = self.parts[0].order.name
-        self._all(
+        self._gather_all(
             [
                 self._pool.submit(self.machines.call, number, worker.begin, self.name, title, its)
                 for number, its in enumerate(tunnels)
@@ -159,17 +160,17 @@ class FabricClient(LabClient):
         for thread in self._holding:
             thread.start()
 
-    def _hold(self, number: int) -> None:
+    def _send_heartbeat(self, number: int) -> None:
         """Speak for a part until the fabric ends, and notice when its machine goes away."""
         while not self._ended.wait(worker.HOLD_EVERY):
             try:
-                self.machines.call(number, worker.hold, self.name)
+                self.machines.call(number, worker.heartbeat, self.name)
             except LabError as error:
                 self._lost.add(number)
                 self._gone = self._gone or str(error)
                 return
 
-    def _all(self, futures: Sequence[Future[R]]) -> list[R]:
+    def _gather_all(self, futures: Sequence[Future[R]]) -> list[R]:
         """All results; the first failure ends the waiting, as does a machine that goes away."""
         waiting = set(futures)
         while waiting:
@@ -180,9 +181,11 @@ class FabricClient(LabClient):
                 raise LabError(self._gone)
         return [future.result() for future in futures]
 
-    def _each(self, function: Callable[..., Any], *arguments: object) -> list[Any]:
+    def _gather_each(self, function: Callable[..., Any], *arguments: object) -> list[Any]:
         calls = range(len(self.parts))
-        return self._all([self._pool.submit(self.machines.call, n, function, self.name, *arguments) for n in calls])
+        return self._gather_all(
+            [self._pool.submit(self.machines.call, n, function, self.name, *arguments) for n in calls]
+        )
 
     def _put(self, asked: Sequence[Operation[Any]]) -> list[Future[Any]]:
         return [self._put_to(number, request) for number, request in enumerate(asked)]
@@ -198,21 +201,21 @@ class FabricClient(LabClient):
             answer = self._run(request)
         elif isinstance(request, ask.Disturb):
             shares = request.for_parts(self.parts)
-            done = self._all(self._put(shares))
+            done = self._gather_all(self._put(shares))
             answer = cast(R, merge_disturbed([one.disturbance for one in shares], done, self._clocks()))
         else:
             asked = request.for_parts(self.parts)
             if request.in_turn:
-                said = [self._all([self._put_to(number, one)])[0] for number, one in enumerate(asked)]
+                said = [self._gather_all([self._put_to(number, one)])[0] for number, one in enumerate(asked)]
             else:
-                said = self._all(self._put(asked))
+                said = self._gather_all(self._put(asked))
             answer = request.merge(self.parts, said)
         return answer
 
     def build_parts(self) -> None:
         """Have every machine build its part."""
         orders = ask.Build(self.parts[0].order).for_parts(self.parts)
-        self._facts = orders[0].merge(self.parts, self._all(self._put(orders)))
+        self._facts = orders[0].merge(self.parts, self._gather_all(self._put(orders)))
 
     def _run(self, request: ask.RunLoad) -> Any:
         """Run a load on all machines; its clients start when all servers listen, and it ends everywhere at once."""
@@ -223,7 +226,7 @@ class FabricClient(LabClient):
         said = self._at_once(asked)
         now = interpolate_clocks(before, self._clocks()) if timed else [Clock(0.0, 0.0)] * len(self.parts)
         if request.load.telemetry:
-            self._record = merge_records(self._each(worker.read, RECORD), self.parts, now, busiest_of(said))
+            self._record = merge_records(self._gather_each(worker.read, RECORD), self.parts, now, busiest_of(said))
         return merge_observations(self.parts, said, now, [one.load.timeline for one in asked])
 
     def _clocks(self) -> list[Clock]:
@@ -233,11 +236,11 @@ class FabricClient(LabClient):
     def _at_once(self, asked: Sequence[ask.RunLoad]) -> list[Observation]:
         gate, loads = asked[0].load.gate, self._put(asked)
         for name in _TIMED_GATES if asked[0].load.timeline else _GATES:
-            self._all([self._pool.submit(self._come, n, load, gate, name) for n, load in enumerate(loads)])
-            self._each(worker.open_gate, gate, name)
-        return self._all(loads)
+            self._gather_all([self._pool.submit(self._await_gate, n, load, gate, name) for n, load in enumerate(loads)])
+            self._gather_each(worker.open_gate, gate, name)
+        return self._gather_all(loads)
 
-    def _come(self, number: int, load: Future[Any], gate: str, name: str) -> None:
+    def _await_gate(self, number: int, load: Future[Any], gate: str, name: str) -> None:
         """Return when the load of a part has come to a gate, or ended."""
         while not load.done():
             if self.machines.call(number, worker.wait_at_gate, self.name, gate, name, _AT_GATE):
@@ -251,7 +254,7 @@ class FabricClient(LabClient):
         return self._plan
 
     @contextmanager
-    def beside(self) -> Iterator[LabClient]:
+    def second_connection(self) -> Iterator[LabClient]:
         """The same fabric: each question goes its own way."""
         yield self
 
@@ -262,7 +265,7 @@ class FabricClient(LabClient):
     def copy(self, source: Path) -> str:
         """Copy a file of this machine to all parts; returns its path there, which is the same in all."""
         content, mode = source.read_bytes(), source.stat().st_mode
-        path: str = self._each(worker.copy, source.name, content, mode)[0]
+        path: str = self._gather_each(worker.copy, source.name, content, mode)[0]
         return path
 
     def read(self, name: str) -> bytes:
@@ -274,7 +277,7 @@ class FabricClient(LabClient):
 
     def count_files(self, pattern: str) -> int:
         """How many files of a name with wildcards are in the folders of all parts."""
-        return sum(self._each(worker.count_files, pattern))
+        return sum(self._gather_each(worker.count_files, pattern))
 
     def close(self) -> None:
         """Nothing to hang up."""

@@ -39,7 +39,7 @@ Said = tuple[bool, Any]  # whether it went well, and the result or else the sent
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Uplink:
     """How one machine reaches another."""
 
     interface: str
@@ -109,7 +109,7 @@ def processors() -> int:
 
 
 @_run_in_thread
-def about() -> dict[str, object]:
+def describe_machine() -> dict[str, object]:
     """What results tell of this machine."""
     return {"kernel": os.uname().release, "processors": os.cpu_count(), "tools": versions()}
 
@@ -131,7 +131,7 @@ def build_job(job: MpiJob, mpiexec: str, trace: bool) -> str:
 
 
 @_run_in_thread
-def way_to(address: str) -> Way:
+def find_uplink(address: str) -> Uplink:
     """How this machine reaches another one by its IP address."""
     (route,) = json.loads(run(["ip", "-j", "route", "get", address]))
     name = route["dev"]
@@ -139,7 +139,7 @@ def way_to(address: str) -> Way:
     speed = 0
     with suppress(OSError, ValueError):
         speed = int(Path(f"/sys/class/net/{name}/speed").read_text())
-    return Way(name, int(link["mtu"]), speed * 1e6 if speed > 0 else None)
+    return Uplink(name, int(link["mtu"]), speed * 1e6 if speed > 0 else None)
 
 
 @_run_in_thread
@@ -204,7 +204,7 @@ def put(fabric: str, request: Operation[T]) -> T:
     """Ask a part, beside what it does otherwise."""
     if isinstance(request, ask.ShowFolder) and not Path(request.folder).is_dir():
         raise LabError(f"there is no {request.folder}, which programs in hosts are to read; put it there, too")
-    with _find_lab(fabric).beside() as lab:
+    with _find_lab(fabric).second_connection() as lab:
         return lab._ask(request)
 
 
@@ -215,7 +215,7 @@ def copy(fabric: str, name: str, content: bytes, mode: int) -> str:
         file = Path(folder) / name
         file.write_bytes(content)
         file.chmod(mode)
-        with _find_lab(fabric).beside() as lab:
+        with _find_lab(fabric).second_connection() as lab:
             return lab.copy(file)
 
 
@@ -242,7 +242,7 @@ async def clock() -> Said:
     return True, time.monotonic()
 
 
-async def hold(fabric: str) -> Said:
+async def heartbeat(fabric: str) -> Said:
     """Speak for a part."""
     if fabric in _parts:
         _parts[fabric].heard = time.monotonic()

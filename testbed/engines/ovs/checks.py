@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from testbed.base.errors import LabError, WorkloadError
-from testbed.base.messages import Deviation, Flow, LinkState, Way
+from testbed.base.messages import Deviation, Flow, LinkState, PathTrace
 from testbed.base.model import LearningPlan, Rule, host_ip, host_mac
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.ovs.walk import dumped_rules, follow_frame, installed_problems, short_cut_problems, state_problems
@@ -58,7 +58,7 @@ def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list
     return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
 
 
-def way(plan: Plan, lab: LabClient, source: int, destination: int) -> Way:
+def trace_path(plan: Plan, lab: LabClient, source: int, destination: int) -> PathTrace:
     """See Session.way."""
     return follow_frame(plan, lab.flows(), lab.groups() if plan.bundles else None, source, destination)
 

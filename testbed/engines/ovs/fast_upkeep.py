@@ -66,7 +66,7 @@ class FastPathSync:
         self._kernel.bind((0, _GROUP_TC))
         for one in (self._woken, self._kernel):
             self._heard.register(one, selectors.EVENT_READ)
-        for what in (self._hear, self._fill):
+        for what in (self._on_flow_monitor, self._fill):
             threading.Thread(target=what, daemon=True).start()
 
     def why_off(self) -> dict[str, str]:
@@ -94,7 +94,7 @@ class FastPathSync:
     def end(self, switch: str) -> None:
         """Take a switch off before its process is killed."""
         with self._state:
-            self._drop(switch, "its process was killed")
+            self._disable(switch, "its process was killed")
 
     def begin(self, switch: str) -> None:
         """Put a switch on again whose process was started anew."""
@@ -105,10 +105,10 @@ class FastPathSync:
         monitor = FlowMonitor(switch, self._folder / f"{switch}.mgmt")
         with self._state:
             self._monitors[switch] = monitor
-            self._touch(switch, 0.0)
+            self._invalidate(switch, 0.0)
         self._heard.register(monitor, selectors.EVENT_READ)
 
-    def _touch(self, switch: str, after: float) -> None:
+    def _invalidate(self, switch: str, after: float) -> None:
         """Take a switch off, for its rules to be read after so many seconds."""
         self._changes[switch] += 1
         self.path.clear(switch)
@@ -116,7 +116,7 @@ class FastPathSync:
         self._due[switch] = time.monotonic() + after
         self._state.notify_all()
 
-    def _drop(self, switch: str, why: str) -> None:
+    def _disable(self, switch: str, why: str) -> None:
         """Take a switch off for good."""
         self._changes[switch] += 1
         self.path.clear(switch)
@@ -128,14 +128,14 @@ class FastPathSync:
             monitor.close()
         self._state.notify_all()
 
-    def _hear(self) -> None:
+    def _on_flow_monitor(self) -> None:
         while True:
             for key, _ in self._heard.select():
                 monitor = key.fileobj
                 if isinstance(monitor, FlowMonitor):
                     self._hear_switch(monitor)
                 elif monitor is self._kernel:
-                    self._hear_kernel()
+                    self._on_netlink()
                 else:
                     os.read(self._woken, 1024)
 
@@ -144,13 +144,13 @@ class FastPathSync:
             if self._monitors.get(monitor.bridge) is not monitor:
                 return
             try:
-                if monitor.changed():
-                    self._touch(monitor.bridge, _QUIET)
+                if monitor.read_changes():
+                    self._invalidate(monitor.bridge, _QUIET)
                 self._state.notify_all()
             except LabError as error:
-                self._drop(monitor.bridge, str(error))
+                self._disable(monitor.bridge, str(error))
 
-    def _hear_kernel(self) -> None:
+    def _on_netlink(self) -> None:
         """Put classifiers back that were taken off a port."""
         try:
             text = self._kernel.recv(1 << 16)
@@ -161,12 +161,12 @@ class FastPathSync:
         with self._state:
             for switch in bare:
                 if switch in self._monitors:
-                    self._touch(switch, _QUIET)
+                    self._invalidate(switch, _QUIET)
             try:
                 self.path.attach(bare)
             except LabError as error:
                 for switch in bare:
-                    self._drop(switch, str(error))
+                    self._disable(switch, str(error))
 
     def _fill(self) -> None:
         while True:

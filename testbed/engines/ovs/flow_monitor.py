@@ -67,14 +67,14 @@ class FlowMonitor:
 
     def _next(self) -> tuple[int, int, bytes]:
         """Kind, number and body of the next message; waits for it."""
-        while (message := self._whole()) is None:
+        while (message := self._next_message()) is None:
             more = self._socket.recv(1 << 16)
             if not more:
                 raise OSError("it hung up")
             self._heard += more
         return message
 
-    def _whole(self) -> tuple[int, int, bytes] | None:
+    def _next_message(self) -> tuple[int, int, bytes] | None:
         if len(self._heard) < _HEADER.size:
             return None
         _, kind, length, number = _HEADER.unpack_from(self._heard)
@@ -105,7 +105,7 @@ class FlowMonitor:
         self._send(_BARRIER, self._asked, b"")
         return self._asked
 
-    def changed(self) -> bool:
+    def read_changes(self) -> bool:
         """Take what has come; returns whether rules or ports have changed.
 
         Raises:
@@ -122,10 +122,10 @@ class FlowMonitor:
             if not more:
                 raise LabError(f"{self.bridge} has ended")
             self._heard += more
-            while (message := self._whole()) is not None:
-                changed |= self._take(*message)
+            while (message := self._next_message()) is not None:
+                changed |= self._handle_message(*message)
 
-    def _take(self, kind: int, number: int, body: bytes) -> bool:
+    def _handle_message(self, kind: int, number: int, body: bytes) -> bool:
         if kind == _ECHO:
             self._send(_ECHO_REPLY, number, body)
             return False

@@ -83,10 +83,10 @@ def _exchange_plans(
         try:
             if started > until:
                 raise LabError(f"the change has not ended in {limit:g} s")
-            steps.take(step)
+            steps.run_step(step)
         except LabError:
             for back in transition.undo(count):
-                steps.take(back)
+                steps.run_step(back)
             raise
         done.append(PlanStep(step.action, step.sentence(old.wiring), round(time.monotonic() - started, 4)))
         time.sleep(pause)
@@ -108,7 +108,7 @@ class _Steps:
         self._lab, self._plan, self._out = lab, plan, set(out)
         self._drain, self._wake_up = drain, wake_up
 
-    def take(self, step: Step) -> None:
+    def run_step(self, step: Step) -> None:
         """Take one, and return when it is in force."""
         if step.action in ("links on", "links off"):
             channels = tuple(2 * link + way for link in step.links for way in (0, 1))

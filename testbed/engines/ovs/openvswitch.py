@@ -63,9 +63,9 @@ class OpenVSwitch:
         return [daemon.pid for daemon in self._daemons]
 
     @property
-    def killed(self) -> list[str]:
-        """Switches whose process kill() has ended, and revive() has not started since."""
-        return [name for name, daemon in self._daemon_of.items() if not daemon.alive]
+    def killed_switches(self) -> list[str]:
+        """Switches whose process kill() has ended, and restart() has not started since."""
+        return [name for name, daemon in self._daemon_of.items() if not daemon.is_alive]
 
     def choose_datapath(self, wanted: str) -> str:
         """Try the kernel datapath, and settle for the userspace one only where that is allowed.
@@ -142,16 +142,16 @@ class OpenVSwitch:
         self._number = {bridge: number for number, bridge in enumerate(order or self._daemon_of, 1)}
         if self.datapath == "kernel":
             time.sleep(max(0.0, _PROCESSORS_COUNT_FROM - time.monotonic()))
-        self._each(lambda daemon: daemon.start())
+        self._call_daemons(lambda daemon: daemon.start())
 
-    def _each(self, call: Callable[[SwitchDaemon], _T]) -> list[_T]:
+    def _call_daemons(self, call: Callable[[SwitchDaemon], _T]) -> list[_T]:
         """Call with all daemons at once."""
         with ThreadPoolExecutor(len(self._daemons) or 1) as pool:
             return list(pool.map(call, self._daemons))
 
     def stop(self) -> None:
         """Kill all daemons; quickly also for hundreds of ports."""
-        self._each(lambda daemon: daemon.stop())
+        self._call_daemons(lambda daemon: daemon.stop())
 
     def kill(self, bridge: str) -> None:
         """End the process of a switch, at once.
@@ -165,7 +165,7 @@ class OpenVSwitch:
             raise LabError(f"{bridge} shares its process with {others[0]}, so it cannot be killed alone")
         daemon.kill()
 
-    def revive(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
+    def restart(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
         """Start the process of a switch again after kill(); its rules are gone, and the queueing of its ports.
 
         Args:
@@ -173,7 +173,7 @@ class OpenVSwitch:
             ports: as for prepare_sockets(), of this bridge.
             frames: likewise.
         """
-        self._daemon_of[bridge].revive(bridge)
+        self._daemon_of[bridge].restart(bridge)
         self._prepare(ports, frames, [self._daemon_of[bridge]])
 
     def check_alive(self) -> None:
@@ -255,7 +255,9 @@ class OpenVSwitch:
         self._transact_each(arguments)
 
     def _transact_each(self, arguments: Mapping[SwitchDaemon, Sequence[str]]) -> None:
-        self._each(lambda daemon: daemon.transact(arguments[daemon][1:], wait=True) if arguments[daemon] else "")
+        self._call_daemons(
+            lambda daemon: daemon.transact(arguments[daemon][1:], wait=True) if arguments[daemon] else ""
+        )
 
     def add_ports(self, ports: Sequence[tuple[str, str, int]]) -> None:
         """Add (bridge, interface, port number) in one transaction a daemon, and read the numbers back.
@@ -292,7 +294,7 @@ class OpenVSwitch:
         ]
 
     def _rows(self, table: str, columns: str) -> list[list[object]]:
-        return [row for rows in self._each(lambda daemon: daemon.rows(table, columns)) for row in rows]
+        return [row for rows in self._call_daemons(lambda daemon: daemon.rows(table, columns)) for row in rows]
 
     def install(self, rules: Mapping[str, Sequence[str]]) -> None:
         """Install each bridge's rules as one bundle: all of them or none."""
@@ -384,7 +386,7 @@ class OpenVSwitch:
             {
                 bridge: (["ovs-ofctl", "-O", "OpenFlow13", "--no-names", *show, "dump-flows", bridge], None)
                 for bridge in bridges
-                if self._daemon_of[bridge].alive
+                if self._daemon_of[bridge].is_alive
             }
         )
         return {name: [line for line in text.splitlines() if "actions=" in line] for name, text in texts.items()}
@@ -392,7 +394,7 @@ class OpenVSwitch:
     def flush_statistics(self) -> None:
         """Return when a round has ended in which rules, whose counters lag behind, take over the datapath's counts."""
         alive = {daemon.target: (["ovs-appctl", "-t", daemon.target, "revalidator/wait"], None)
-                 for daemon in self._daemons if daemon.alive}  # fmt: skip
+                 for daemon in self._daemons if daemon.is_alive}  # fmt: skip
         run_each(alive)
 
     def forget_flows(self) -> None:
@@ -401,7 +403,9 @@ class OpenVSwitch:
         A flow outlives its rules by ten seconds without frames. Of rules that were removed it says that frames are to
         be dropped, also when the same rules are there again, until a revalidator has looked at it.
         """
-        self._each(lambda daemon: run(["ovs-appctl", "-t", daemon.target, "revalidator/purge"]) if daemon.alive else "")
+        self._call_daemons(
+            lambda daemon: run(["ovs-appctl", "-t", daemon.target, "revalidator/purge"]) if daemon.is_alive else ""
+        )
 
     def version(self) -> str:
         """First line of `ovs-vswitchd --version`."""

@@ -65,8 +65,8 @@ class SwitchDaemon:
         self._killed: subprocess.Popen[bytes] | None = None
 
     @property
-    def alive(self) -> bool:
-        """False after kill() until revive()."""
+    def is_alive(self) -> bool:
+        """False after kill() until restart()."""
         return self._killed is None
 
     @property
@@ -111,7 +111,7 @@ class SwitchDaemon:
         process.kill()
         process.wait()
 
-    def revive(self, bridge: str) -> None:
+    def restart(self, bridge: str) -> None:
         """Start it again after kill(): its bridges come back without rules.
 
         `bridge`, one of them, answers when this returns.
@@ -271,7 +271,7 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
 def _is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
     try:
-        return kernel_files.text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"
+        return kernel_files.read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"
     except OSError:
         return False  # it has ended meanwhile
 

@@ -23,8 +23,8 @@ class SwitchBackend(Protocol):
         """Of these processes, in the same order."""
 
     @property
-    def killed(self) -> list[str]:
-        """Switches whose process kill() has ended, and revive() has not started since."""
+    def killed_switches(self) -> list[str]:
+        """Switches whose process kill() has ended, and restart() has not started since."""
 
     def choose_datapath(self, wanted: str) -> str:
         """Settle `datapath`: `auto`, or one that must work here."""
@@ -94,5 +94,5 @@ class SwitchBackend(Protocol):
     def kill(self, bridge: str) -> None:
         """End the process of a switch, which must have one of its own."""
 
-    def revive(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
+    def restart(self, bridge: str, ports: Mapping[str, int], frames: int) -> None:
         """Start it again, without rules; further arguments as of prepare_sockets()."""

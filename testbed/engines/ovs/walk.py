@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from testbed.base.messages import Way
+from testbed.base.messages import PathTrace
 from testbed.base.model import Bundles, Group, LocalPlan, Rule, Topology, host_mac
 from testbed.fabric.openflow.compile import groups_without
 from testbed.fabric.openflow.entry import Entry
@@ -67,12 +67,12 @@ def follow_frame(
     groups: Mapping[str, Sequence[str]] | None,
     source: int,
     destination: int,
-) -> Way:
+) -> PathTrace:
     """Follow a frame of a host for another by dumped rules; `dumped` and `groups` as of installed_problems()."""
     topology = plan.topology
     oracle = Oracle(topology, dumped_rules(topology, dumped)[0], plan.bundles, _groups(topology, groups)[0])
     found = oracle.unicast(source, destination)
-    return Way(
+    return PathTrace(
         hops=found.members,
         vlans=tuple(vlan for vlan, _ in found.tags),
         priorities=tuple(priority for _, priority in found.tags),

@@ -63,7 +63,7 @@ class ModelFrames:
         """What came since the last call; see Frames."""
         until = time.monotonic() + seconds
         while True:
-            frames = self._take()
+            frames = self._read_frames()
             if frames or time.monotonic() >= until:
                 return frames
             if not self._alive():
@@ -72,7 +72,7 @@ class ModelFrames:
                 raise LabError("the lab has ended")
             time.sleep(_LOOK)
 
-    def _take(self) -> list[Frame]:
+    def _read_frames(self) -> list[Frame]:
         """Frames in the order of their stamps: the model may take what a host sends now before it has gone on to now.
 
         What it has gone on to, nothing that it shows from here on is stamped before.
@@ -117,7 +117,7 @@ class ModelFrames:
                 self._live.watched[link] -= 1
         self._listens = False
 
-    def lost(self) -> int:
+    def count_lost(self) -> int:
         """Frames that were overwritten before they were read, of this link and others that are listened to."""
         return self._lost
 

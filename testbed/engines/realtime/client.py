@@ -12,7 +12,7 @@ import numpy as np
 
 from testbed.base.errors import LabError, WorkloadError
 from testbed.base.isolated import make_code_command
-from testbed.base.messages import Deviation, Disturbance, Flow, LoadRequest, PlanMove, Process, Tap, Way
+from testbed.base.messages import Deviation, Disturbance, Flow, LoadRequest, PathTrace, PlanMove, Process, Tap
 from testbed.base.model import LearningPlan, host_ip, host_mac
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import PacketModel
@@ -30,7 +30,7 @@ from testbed.engines.realtime.capture import ModelFrames
 from testbed.engines.realtime.installer import table_differences
 from testbed.engines.realtime.memory import attach, write
 from testbed.engines.realtime.move import Mover, put_tables, tables_now
-from testbed.engines.realtime.walk import spared_problems, walked_problems, way
+from testbed.engines.realtime.walk import spared_problems, trace_path, walked_problems
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 from testbed.planning.failover.model_tables import all_tables
@@ -87,7 +87,7 @@ class ModelClient(LabClient):
             links, about = (2 * tap.link, 2 * tap.link + 1), f"outbound frames go {topology.channel_name(2 * tap.link)}"
         else:
             raise LabError("a tap is at a link or at a host")
-        return ModelFrames(self.model, links, name, about, self.namespaces.alive)
+        return ModelFrames(self.model, links, name, about, self.namespaces.is_alive)
 
     def verify(self, plan: Plan) -> list[str]:
         """Teach, walk the tables of the running model, and ping all pairs; see Session."""
@@ -108,10 +108,10 @@ class ModelClient(LabClient):
         problems += [f"link {link} is off and carries frames" for link in carrying]
         return problems if plan.bundles is None else problems + spared_problems(plan.bundles, spared, off)
 
-    def way(self, plan: Plan, source: int, destination: int) -> Way:
+    def trace_path(self, plan: Plan, source: int, destination: int) -> PathTrace:
         """Follow a frame by the tables of the running model; see Session."""
         tables = tables_now(self._file.parent, self.model)
-        return way(tables, self.model.live.spared, plan.wiring, source, destination)
+        return trace_path(tables, self.model.live.spared, plan.wiring, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""
@@ -139,14 +139,16 @@ class ModelClient(LabClient):
         installed, were_off = installed_plan(self)
 
         def switch(links: Collection[int], up: bool) -> None:
-            self.disturb(Disturbance(up=up, channels=tuple(2 * one + way for one in links for way in (0, 1))))
+            self.disturb(
+                Disturbance(up=up, channels=tuple(2 * one + trace_path for one in links for trace_path in (0, 1)))
+            )
 
         mover = Mover(self._file.parent, self.model, installed, plan_from_json(plan), (were_off, off), switch)
         steps = mover.carry_out(limit, wake_up, pause)
         note_installed(self, plan, off)
         return PlanMove(steps, mover.deadlock)
 
-    def storm(
+    def run_broadcast_storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
     ) -> list[StormReading]:
         """Likewise, by the counters of the model and by tables that flood everything in place of `rules`."""
@@ -176,13 +178,13 @@ class ModelClient(LabClient):
             raise LabError("the links of this lab are not aggregated")
         return [
             (
-                self._taken(plan, flow, flow.source, flow.destination),
-                self._taken(plan, flow, flow.destination, flow.source) if flow.protocol == "tcp" else (),
+                self._channels_taken(plan, flow, flow.source, flow.destination),
+                self._channels_taken(plan, flow, flow.destination, flow.source) if flow.protocol == "tcp" else (),
             )
             for flow in flows
         ]
 
-    def _taken(self, plan: Plan, flow: Flow, start: int, end: int) -> tuple[int, ...]:
+    def _channels_taken(self, plan: Plan, flow: Flow, start: int, end: int) -> tuple[int, ...]:
         assert plan.bundles is not None
         ports = (flow.source_port, flow.destination_port)
         frame = np.frombuffer(

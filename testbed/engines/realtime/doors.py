@@ -193,10 +193,10 @@ def open_queues(holders: Mapping[str, int]) -> list[int]:
         LabError: this machine cannot.
     """
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda pid: in_network_of(pid, _hold), holders.values()))
+        return list(pool.map(lambda pid: in_network_of(pid, _queue_packets), holders.values()))
 
 
-def _hold() -> int:
+def _queue_packets() -> int:
     try:
         made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER)
         made.bind((0, 0))

@@ -167,7 +167,7 @@ class ModelFabric(LabNetwork):
     def _make_doors(self, process: socket.socket) -> str:
         """Open the doors and hand them over; says why netfilter does not hold packets, or nothing."""
         for folder in program_folders():
-            self.show(folder)
+            self.share_folder(folder)
         processors = sorted(os.sched_getaffinity(0))
         others = sum(1 << processor for processor in processors[:-1])
         taps = open_taps({self.holders[host.name]: host.mac for host in self.order.hosts}, others)
@@ -313,7 +313,7 @@ class ModelFabric(LabNetwork):
         require_numbers("link", [change.link for change in changes], len(self.order.links))
         wanted, live = dict(self.changed), self.model.live
         for change in changes:
-            wanted[change.link] = wanted.get(change.link, LinkState()).after(change)
+            wanted[change.link] = wanted.get(change.link, LinkState()).apply_change(change)
         self.changed = {link: state for link, state in wanted.items() if state != LinkState()}
         for link in {change.link for change in changes}:
             state = wanted[link]
@@ -386,7 +386,7 @@ class ModelFabric(LabNetwork):
 
     def killed(self) -> list[str]:
         """Names of switches that lose everything."""
-        return [self.order.switches[switch] for switch in self._ends.killed]
+        return [self.order.switches[switch] for switch in self._ends.killed_switches]
 
     def kill_switch(self, switch: str) -> None:
         """Let a switch lose everything."""

@@ -57,7 +57,7 @@ class ModelInstaller:
             return ""
         return "frames on the old paths have not arrived; does a pause hold them?"
 
-    def taken(self) -> Collection[int]:
+    def vlans_in_use(self) -> Collection[int]:
         """See Installer."""
         return set(self._open[-1].vlan_id.tolist())
 
@@ -89,7 +89,7 @@ class ModelInstaller:
         """See Installer: exactly, since the model knows which frames are under way."""
         self._waits = time.monotonic()
         try:
-            return wait_for_drain(self._model, set(self.taken()) - set(self._paths), goes_on)
+            return wait_for_drain(self._model, set(self.vlans_in_use()) - set(self._paths), goes_on)
         finally:
             self._waits = None
 

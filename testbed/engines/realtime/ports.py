@@ -49,7 +49,7 @@ class Ports:
         self._killed[switch] = not up
 
     @property
-    def killed(self) -> list[int]:
+    def killed_switches(self) -> list[int]:
         """Switches that are dead."""
         found: list[int] = np.flatnonzero(self._killed).tolist()
         return found

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from testbed.base.messages import Way
+from testbed.base.messages import PathTrace
 from testbed.base.model import Bools, Bundles, Ints, Topology
 from testbed.dataplane.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
 from testbed.fabric.routing.paths import path
@@ -50,7 +50,7 @@ def spared_problems(bundles: Bundles, spared: Bools, off: Collection[int]) -> li
     return wrong[:_SHOWN]
 
 
-def way(tables: PacketTables, spared: Bools, topology: Topology, source: int, destination: int) -> Way:
+def trace_path(tables: PacketTables, spared: Bools, topology: Topology, source: int, destination: int) -> PathTrace:
     """Where a frame of a host for another would go, see Session.way; hashes pass over the (C,) `spared` channels."""
     hops, end = _hops(tables, topology, source, destination)
     channels = len(topology.channel_source)
@@ -60,7 +60,7 @@ def way(tables: PacketTables, spared: Bools, topology: Topology, source: int, de
     elif tables.kind == PRIORITIES:
         vlan = int(tables.vlan_id[0])
     members = [[hop % channels + 2 * number for number in range(int(tables.members[hop % channels]))] for hop in hops]
-    return Way(
+    return PathTrace(
         hops=tuple(tuple(one for one in those if not spared[one]) for those in members),
         vlans=(vlan,) * len(hops),
         priorities=tuple(hop // channels for hop in hops),

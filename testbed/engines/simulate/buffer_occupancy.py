@@ -80,7 +80,7 @@ def _rerun(plan: Plan, settings: Settings | PacketSettings, point: Point) -> _Re
             lambda: (waiting.held / np.maximum(room, 1))[: frames.priorities * channels],
             lambda time: f"{time / 1e9:.2f} ms",
         )
-    network = Network.of(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
+    network = Network.from_routes(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
     fabric = fabric_of(network, point.load)
     state = new_state(network, fabric, point.seed)
     return _Rerun(

@@ -115,7 +115,7 @@ def store(
     folder: Path, plan: Plan, asked: Mapping[str, Any], points: Sequence[Point], samples: Iterable[Sample]
 ) -> None:
     """Write what every result folder has, so that a simulation is read, reported and compared like a run."""
-    result = ResultFolder.at(folder, plan)
+    result = ResultFolder.open_existing(folder, plan)
     result.write_plan(environment(simulator=dict(asked)))
     result.write_samples(samples)
     result.write_manifest(

@@ -73,7 +73,7 @@ def runs_of(plan: Plan, settings: Settings | PacketSettings) -> Runs:
             lambda load, seed, stopped: simulate_orders(frames, load, seed, stopped),
             lambda: simulate_packets(warm, 0.5, 0),
         )
-    flits = Network.of(plan.topology, plan.routes, settings, seed)
+    flits = Network.from_routes(plan.topology, plan.routes, settings, seed)
     return Runs(
         dataclasses.asdict(settings),
         lambda load, seed, stopped: simulate(flits, load, seed, stopped),
@@ -84,13 +84,13 @@ def runs_of(plan: Plan, settings: Settings | PacketSettings) -> Runs:
 def packet_network(
     plan: Plan, settings: PacketSettings, edge_frame: int | None = None, tcp: TcpFrames | None = None
 ) -> PacketNetwork:
-    """What packet-level runs of a plan start from; `edge_frame` and `tcp` as in PacketNetwork.of().
+    """What packet-level runs of a plan start from; `edge_frame` and `tcp` as in PacketNetwork.from_routes().
 
     Raises:
         InputError: a run takes too much memory; says how much.
     """
     links = plan.scenario.links
-    return PacketNetwork.of(
+    return PacketNetwork.from_routes(
         plan.topology, plan.routes, settings, links.rate, links.edge_rate, plan.scenario.lab.seed, edge_frame, tcp
     )
 

@@ -51,8 +51,8 @@ class _Reading:
     drops: Longs  # (N,) frames that found no memory on their way into it; likewise
 
     @classmethod
-    def take(cls, state: PacketState, tcp: PacketTcp | None) -> _Reading:
-        now, none = Counters.of(state), np.zeros(0, dtype=np.int64)
+    def read(cls, state: PacketState, tcp: PacketTcp | None) -> _Reading:
+        now, none = Counters.from_state(state), np.zeros(0, dtype=np.int64)
         if tcp is None:
             return cls(now, state.delivered.copy(), state.dropped.copy(), none, none, none)
         area = tcp.area + tcp.waiting * (now.now - tcp.changed)
@@ -73,7 +73,7 @@ class SimulatedLoad:
     fair: Floats  # (F,) max-min fair goodput of each flow, bit/s
 
     @classmethod
-    def of(cls, plan: Plan, spec: Iperf3, labels: Mapping[str, str]) -> SimulatedLoad:
+    def from_load(cls, plan: Plan, spec: Iperf3, labels: Mapping[str, str]) -> SimulatedLoad:
         """Look at the load once.
 
         Raises:
@@ -84,7 +84,7 @@ class SimulatedLoad:
         network = _network(plan, spec, wire, len(pairs))
         return cls(plan, spec, network, labels, pairs, wire, offered_rates(plan, spec.pattern, pairs, wire))
 
-    def predicted(self) -> Floats:
+    def predict_goodput(self) -> Floats:
         """(F,) goodput that each flow should have, bit/s.
 
         Of datagrams the max-min fair share, or what is offered where that is less. Of TCP what a simulation of its
@@ -122,7 +122,7 @@ class SimulatedLoad:
         state = new_packet_state(network, fabric, number)
         sources = [source for source, _ in self.pairs]
         tcp = None if udp else start_tcp(network, fabric, state, sources, number, self._starts)
-        before = _Reading.take(state, tcp)
+        before = _Reading.read(state, tcp)
         for end in (settings.warm_up, settings.duration):
             cycle = go_on(network, fabric, state, round(end * 1e9), lambda: False, tcp)
             if cycle:
@@ -130,13 +130,13 @@ class SimulatedLoad:
                 names = tuple(hop_name(network.topology, hop, network.priorities) for hop in cycle)
                 return Repeat((), np.empty(0), names)
             if end == settings.warm_up:
-                before = _Reading.take(state, tcp)
+                before = _Reading.read(state, tcp)
                 state.histogram[:] = 0
                 state.latencies[:] = 0
                 if tcp is not None:
                     tcp.peak[:] = tcp.waiting
         check_frames(network, fabric, state, tcp)
-        after = _Reading.take(state, tcp)
+        after = _Reading.read(state, tcp)
         seconds = (after.of.now - before.of.now) / PICOSECONDS
         arrived, dropped = after.arrived - before.arrived, after.dropped - before.dropped
         goodput = 8 * self.wire.payload * arrived / seconds

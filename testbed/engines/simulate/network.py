@@ -45,7 +45,7 @@ class Network:
     longest: int  # hops of the longest path
 
     @classmethod
-    def of(cls, topology: Topology, routes: Routes, settings: Settings, pattern_seed: int) -> Network:
+    def from_routes(cls, topology: Topology, routes: Routes, settings: Settings, pattern_seed: int) -> Network:
         """Look at the paths once.
 
         Raises:

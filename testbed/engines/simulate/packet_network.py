@@ -64,7 +64,7 @@ class PacketNetwork:
     tcp: TcpFrames | None = None  # what TCP sends, where hosts speak it
 
     @classmethod
-    def of(
+    def from_routes(
         cls, topology: Topology, routes: Routes, settings: PacketSettings, rate: float, edge_rate: float,
         pattern_seed: int, edge_frame: int | None = None, tcp: TcpFrames | None = None,
     ) -> PacketNetwork:  # fmt: skip

@@ -48,7 +48,7 @@ class Counters:
     still: Longs
 
     @classmethod
-    def of(cls, state: PacketState) -> Counters:
+    def from_state(cls, state: PacketState) -> Counters:
         """Read them; a pause that lasts counts up to now."""
         now = int(state.counts[NOW])
         still = state.still + np.where(state.stopped, now - state.since, 0)
@@ -115,7 +115,7 @@ def simulate_packets(
     started = time.monotonic()
     fabric = pattern_fabric(network, load, tie_order)
     state = new_packet_state(network, fabric, seed)
-    before = Counters.of(state)
+    before = Counters.from_state(state)
     cycle: tuple[int, ...] = ()
     for end in (network.settings.warm_up, network.settings.duration):
         if cycle:
@@ -125,7 +125,7 @@ def simulate_packets(
             return None
         cycle = found
         if end == network.settings.warm_up and not cycle:
-            before = Counters.of(state)
+            before = Counters.from_state(state)
             state.histogram[:] = 0
             state.latencies[:] = 0
     check_frames(network, fabric, state)
@@ -155,7 +155,7 @@ def _point(
     network: PacketNetwork, fabric: PacketFabric, state: PacketState, load: float, seed: int, before: Counters,
     cycle: tuple[int, ...], seconds: float,
 ) -> Point:  # fmt: skip
-    after, channels = Counters.of(state), fabric.channels
+    after, channels = Counters.from_state(state), fabric.channels
     duration = after.now - before.now
     counts = after.counts - before.counts
     on_channels = (after.sent - before.sent)[:channels]

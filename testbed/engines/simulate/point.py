@@ -196,7 +196,7 @@ class Seeds:
     max: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Seeds | None:
+    def summarise(cls, values: Sequence[float]) -> Seeds | None:
         """Summarise; None of nothing."""
         return cls(statistics.fmean(values), min(values), max(values)) if values else None
 
@@ -244,7 +244,7 @@ def rows_of(points: Sequence[Point]) -> tuple[Row, ...]:
 
 
 def _row(load: float, points: Sequence[Point]) -> Row:
-    accepted = Seeds.of([point.accepted for point in points if point.accepted is not None])
+    accepted = Seeds.summarise([point.accepted for point in points if point.accepted is not None])
     packets = sum(point.packets for point in points if point.accepted is not None)
     lack = max(_LITTLE, _DEVIATIONS / math.sqrt(max(packets, 1)))
     latencies = [point.latency for point in points if point.latency is not None]
@@ -254,14 +254,14 @@ def _row(load: float, points: Sequence[Point]) -> Row:
         seeds=len(points),
         deadlocks=sum(bool(point.cycle) for point in points),
         accepted=accepted,
-        latency=Seeds.of([latency.mean for latency in latencies]),
-        p99=Seeds.of([latency.p99 for latency in latencies]),
-        max_channel_use=Seeds.of([point.fullest_use for point in points if point.fullest_use is not None]),
+        latency=Seeds.summarise([latency.mean for latency in latencies]),
+        p99=Seeds.summarise([latency.p99 for latency in latencies]),
+        max_channel_use=Seeds.summarise([point.fullest_use for point in points if point.fullest_use is not None]),
         saturated=accepted is not None and accepted.mean < (1 - lack) * load,
-        loss=Seeds.of([links.drops / max(links.drops + point.packets, 1) for point, links in flowing]),
-        hosts_paused=Seeds.of([links.hosts_paused for _, links in flowing]),
-        channels_paused=Seeds.of([links.channels_paused for _, links in flowing]),
-        pauses=Seeds.of([links.pauses * PICOSECONDS / point.clocks for point, links in flowing]),
+        loss=Seeds.summarise([links.drops / max(links.drops + point.packets, 1) for point, links in flowing]),
+        hosts_paused=Seeds.summarise([links.hosts_paused for _, links in flowing]),
+        channels_paused=Seeds.summarise([links.channels_paused for _, links in flowing]),
+        pauses=Seeds.summarise([links.pauses * PICOSECONDS / point.clocks for point, links in flowing]),
         ties=tie_spread(points),
     )
 

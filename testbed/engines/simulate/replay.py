@@ -31,7 +31,7 @@ class Demand:
     carried: int  # bytes that a packet carries, the last one of a pair as many or fewer
 
     @classmethod
-    def of(cls, matrix: Longs, carried: int) -> Demand:
+    def from_matrix(cls, matrix: Longs, carried: int) -> Demand:
         """Make it from a matrix (H, H) of bytes from host (row) to host (column); its diagonal stays at home.
 
         The entries of a host are in the order in which it takes turns: those behind it first, then from the first

@@ -106,8 +106,8 @@ def replay_plan(
         problems.append(Problem(recorded.origin, sentence))
     if problems:
         raise InputError(problems)
-    network = Network.of(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
-    demand = Demand.of(recorded.matrix, recorded.carried)
+    network = Network.from_routes(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
+    demand = Demand.from_matrix(recorded.matrix, recorded.carried)
     progress("loading the simulator; compiling it, the first time, takes half a minute")
     least, because = least_clocks(network, demand)
     said = started = time.monotonic()
@@ -150,7 +150,7 @@ def _store(found: Replay) -> None:
     load: LoadEntry = {
         "load": "replay", "kind": "replay", "title": found.recorded.origin, "verdict": verdict, "reasons": reasons,
     }  # fmt: skip
-    result = ResultFolder.at(found.folder, plan)
+    result = ResultFolder.open_existing(found.folder, plan)
     result.write_plan(environment(simulator=asdict(found.settings)))
     result.write_samples(samples)
     about = {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION, "replay": found.as_object()}

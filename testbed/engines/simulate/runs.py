@@ -25,7 +25,7 @@ from testbed.engines.simulate.point import Point, Row, rows_of
 from testbed.engines.simulate.settings import Settings, pattern_problems
 from testbed.planning import Plan
 from testbed.planning.speeds import alike_problems
-from testbed.results.store import locked
+from testbed.results.store import lock_folder
 from testbed.scenario.pickled import Pickled, pickle_value
 
 Progress = Callable[[str], None]
@@ -130,7 +130,7 @@ def simulate_plan(
     asked: dict[str, object] = {"digest": plan.digest, "pattern_seed": _seed(plan), **runs.asked}
     name, word = plan.scenario.name, level_of(settings).word
     folder = newest_folder(results, name, asked, word) if resume else new_folder(results, name, asked, word)
-    with locked(folder, "simulation"):
+    with lock_folder(folder, "simulation"):
         done = {(point.load, point.seed): point for point in read_points(folder)}
         runs_at = (lambda load: seeds) if isinstance(seeds, int) else seeds
         wanted = [(load, seed) for load in sorted(loads) for seed in range(1, runs_at(load) + 1)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.others_text import csv_text
 from testbed.experiments.analyse.figures import Analysis
-from testbed.experiments.report.marks import MAX_LINES, Line, look
+from testbed.experiments.report.marks import MAX_LINES, Line, line_style
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import write
 
@@ -25,7 +25,7 @@ def draw(analyses: Sequence[Analysis], form: str) -> bytes:
     # Lines get thinner, so that curves on top of each other are both seen.
     count = len(analyses)
     step = min(0.5, 2.0 / count)
-    styles = [replace(look(number), width=1.5 + step * (count - 1 - number)) for number in range(count)]
+    styles = [replace(line_style(number), width=1.5 + step * (count - 1 - number)) for number in range(count)]
     patterns = [load.pattern for load in analyses[0].loads]
     panels = [_loads(analyses, pattern, styles) for pattern in patterns]
     panels.append(_hops(analyses, styles))

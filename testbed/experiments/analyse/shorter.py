@@ -12,7 +12,7 @@ from testbed.experiments.analyse.load import shortest_hops
 from testbed.fabric.routing.common import leaving_channels, switch_named
 from testbed.fabric.routing.dor import DorOptions
 from testbed.fabric.routing.paths import channel_load
-from testbed.fabric.routing.updown import UpDownOptions, upward
+from testbed.fabric.routing.updown import UpDownOptions, upward_channels
 from testbed.fabric.verify.deadlock import hop_name
 from testbed.planning import Plan
 
@@ -55,7 +55,7 @@ class _Shortest:
         self.left: Ints = shortest_hops(topology, np.array([end], dtype=np.int32))[0]
         self._first, self._leaving = leaving_channels(topology)
 
-    def onward(self, switch: int) -> list[int]:
+    def next_channels(self, switch: int) -> list[int]:
         """Channels that lead nearer, low port first."""
         channels = self._leaving[self._first[switch] : self._first[switch + 1]].tolist()
         target = self.topology.channel_target
@@ -65,12 +65,12 @@ class _Shortest:
         """Walk as far as virtual channels that may begin a path, and those that may follow another, lead."""
         topology, channels = self.topology, max(len(self.topology.channel_source), 1)
         came_from: list[dict[int, int]] = []
-        frontier = {hop: -1 for hop in sorted(begin) if hop % channels in self.onward(self.start)}
+        frontier = {hop: -1 for hop in sorted(begin) if hop % channels in self.next_channels(self.start)}
         while frontier:
             came_from.append(frontier)
             following: dict[int, int] = {}
             for hop in frontier:
-                onward = self.onward(int(topology.channel_target[hop % channels]))
+                onward = self.next_channels(int(topology.channel_target[hop % channels]))
                 for after in follow(hop):
                     if after % channels in onward:
                         following.setdefault(after, hop)
@@ -82,7 +82,7 @@ class _Shortest:
             hop = step[hop]
         at = int(topology.channel_target[path[-1]]) if path else self.start
         while self.left[at]:
-            path.append(self.onward(at)[0])
+            path.append(self.next_channels(at)[0])
             at = int(topology.channel_target[path[-1]])
         return _Walk(tuple(path), len(came_from), arrived)
 
@@ -153,7 +153,7 @@ def _turn_reason(plan: Plan, walk: _Walk) -> tuple[str, Turn | None]:
     if kind == "updown":
         options = plan.scenario.routing
         assert isinstance(options, UpDownOptions)
-        up = upward(topology, switch_named(topology, options.root, "root"))
+        up = upward_channels(topology, switch_named(topology, options.root, "root"))
         words += ", from down to up" if up[after] and not up[before] else ""
     return words, turn
 

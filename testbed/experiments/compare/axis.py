@@ -29,7 +29,7 @@ class SweptAxis:
     _switches: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, run: Run, swept: str | None) -> SweptAxis:
+    def from_run(cls, run: Run, swept: str | None) -> SweptAxis:
         """Make the axis of a run.
 
         Raises:
@@ -44,7 +44,7 @@ class SweptAxis:
             raise InputError.one(str(run.path), f"has no number at {swept} of its scenario, so it has no place there")
         return cls(run, swept, value, hosts)
 
-    def at(self, sample: Sample) -> float | None:
+    def place_sample(self, sample: Sample) -> float | None:
         """Place of a sample; None without an axis, or for a figure that has no place on it."""
         if self.swept in LABELS:
             try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.experiments.compare.notes import notes_of
-from testbed.experiments.compare.readings import ComparedLoad, Judged, Reading, read, usable
+from testbed.experiments.compare.readings import ComparedLoad, Judged, Reading, is_usable, read
 from testbed.experiments.compare.rows import ComparedRow, relative_rows, rows_of
 from testbed.experiments.compare.variants import NO_WORDS, Variant, find_baseline, variants
 from testbed.results import Run
@@ -85,7 +85,7 @@ def compare(
         sentence = f"all {len(runs)} runs are repeats of {groups[0].label}; {one_by_one}"
         raise InputError.one("", sentence)
     reference = find_baseline(groups, runs, baseline)
-    groups = reference.first(groups)
+    groups = reference.order_variants(groups)
     readings, judged = read(runs, swept)
     readings = _choose_readings(readings, metrics)
     common = _common(groups, judged, 1 if alone or swept is not None else 2)
@@ -108,8 +108,8 @@ def compare(
         swept,
         groups,
         tuple(rows),
-        tuple(remark for remark in remarks if not usable(remark.verdict)),
-        tuple(remark for remark in remarks if usable(remark.verdict)),
+        tuple(remark for remark in remarks if not is_usable(remark.verdict)),
+        tuple(remark for remark in remarks if is_usable(remark.verdict)),
         tuple(notes_of(groups, runs, rows, baseline=reference.label, swept=swept, alone=lonely)),
     )
 

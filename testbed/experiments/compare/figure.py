@@ -14,7 +14,7 @@ from testbed.experiments.compare.comparison import Comparison
 from testbed.experiments.compare.rows import ComparedRow, detail_text
 from testbed.experiments.compare.table import axis_name, block_scale, blocks, metric_name, relative_text
 from testbed.experiments.report.charts import BOUND_NAMES
-from testbed.experiments.report.marks import DASHED, MAX_LINES, Bars, Dash, Line, Mark, Note, Reach, look
+from testbed.experiments.report.marks import DASHED, MAX_LINES, Bars, Dash, Line, Mark, Note, Reach, line_style
 from testbed.experiments.report.palette import INK, MUTED, PREDICTED
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import FORMATS, write
@@ -213,7 +213,7 @@ def _line_panel(
     marks: list[Line] = []
     expected: list[Line] = []
     for name, pairs in series.items():
-        style = look(names.index(name), dashed=False)
+        style = line_style(names.index(name), dashed=False)
         marks += _curve(name, pairs, factor, style)
         known = [(x, row.predicted / factor) for x, row in pairs if row.predicted is not None]
         if known:

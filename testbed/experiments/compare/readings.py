@@ -66,12 +66,12 @@ class Reading:
     verdict: str  # of the load in this run
 
 
-def worse(one: str, other: str) -> str:
+def worse_verdict(one: str, other: str) -> str:
     """The worse of two verdicts."""
     return max(one, other, key=_SEVERITY.index)
 
 
-def usable(verdict: str) -> bool:
+def is_usable(verdict: str) -> bool:
     """Whether figures of this verdict may be used."""
     return verdict in ("pass", "warn")
 
@@ -89,7 +89,7 @@ def read(runs: Sequence[Run], swept: str | None = None) -> tuple[list[Reading], 
     readings: list[Reading] = []
     judged: list[Judged] = []
     for number, run in enumerate(runs):
-        axis = SweptAxis.of(run, swept)
+        axis = SweptAxis.from_run(run, swept)
         for head in _heads(run):
             load = _load(run.plan, head, swept)
             judged.append(Judged(number, load, head.verdict, head.reasons, axis.place, head.dilation or run.dilation))
@@ -108,8 +108,8 @@ def _heads(run: Run) -> list[LoadHead]:
             sentence = f'is damaged: "{verdict}" is not a verdict; there are {", ".join(_SEVERITY)}'
             raise InputError.one(str(run.path / "manifest.json"), sentence)
     for head in heads:
-        worst = worse(worst, head.verdict)
-    if worse(worst, whole) == worst:
+        worst = worse_verdict(worst, head.verdict)
+    if worse_verdict(worst, whole) == worst:
         return heads
     return [dataclasses.replace(head, verdict=whole, reasons=texts(run.manifest.get("reasons"))) for head in heads]
 
@@ -136,7 +136,7 @@ def _readings(
     hidden = {LABELS[axis.swept]} if axis.swept in LABELS else set()
     groups: dict[tuple[str, str, Detail, float | None, str], list[Sample]] = {}
     for sample in samples:
-        x = axis.at(sample)
+        x = axis.place_sample(sample)
         if not math.isfinite(sample.value) or (axis.swept is not None and x is None):
             continue
         labels = sample.labels.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from testbed.base.units import bytes_text
-from testbed.experiments.compare.readings import ComparedLoad, Detail, Judged, Reading, usable, worse
+from testbed.experiments.compare.readings import ComparedLoad, Detail, Judged, Reading, is_usable, worse_verdict
 from testbed.experiments.compare.spread import Spread, spread
 from testbed.experiments.compare.variants import Baseline, Variant
 from testbed.experiments.report.table import METRICS
@@ -48,7 +48,7 @@ class ComparedRow:
     @property
     def usable(self) -> bool:
         """Whether the figures may be used."""
-        return self.spread is not None and usable(self.verdict)
+        return self.spread is not None and is_usable(self.verdict)
 
     @property
     def gap(self) -> float | None:
@@ -93,7 +93,7 @@ def rows_of(
             bad = {
                 one.run
                 for one in of_load
-                if group_of[one.run] == group and one.x in (x, None) and not usable(one.verdict)
+                if group_of[one.run] == group and one.x in (x, None) and not is_usable(one.verdict)
             }
             verdict, figures, over, predicted = _figures(cell)
             rows.append(
@@ -102,7 +102,7 @@ def rows_of(
                     predicted,
                     relative=None,
                     dilation=dilations[min([*(reading.run for reading in cell), *bad])],
-                    left_out=len(bad) if usable(verdict) else 0,
+                    left_out=len(bad) if is_usable(verdict) else 0,
                 )
             )  # fmt: skip
     return rows
@@ -110,13 +110,13 @@ def rows_of(
 
 def _figures(cell: Sequence[Reading]) -> tuple[str, Spread | None, Literal["runs", "repeats"], float | None]:
     """Verdict, spread, what it is over, and prediction; of the usable readings where there is one."""
-    used = [reading for reading in cell if usable(reading.verdict)] or cell
+    used = [reading for reading in cell if is_usable(reading.verdict)] or cell
     if not used:
         return "fail", None, "repeats", None
     verdict = "pass"
     of_run: dict[int, list[float]] = {}
     for reading in used:
-        verdict = worse(verdict, reading.verdict)
+        verdict = worse_verdict(verdict, reading.verdict)
         of_run.setdefault(reading.run, []).append(reading.value)
     predicted = [reading.predicted for reading in used if reading.predicted is not None]
     expected = statistics.median(predicted) if len(predicted) == len(used) else None
@@ -133,7 +133,7 @@ def relative_rows(rows: Sequence[ComparedRow], baseline: Baseline, groups: Seque
         for row in rows
         if row.usable and row.spread is not None
     }
-    reference = {group.label: baseline.of(group) for group in groups}
+    reference = {group.label: baseline.counterpart(group) for group in groups}
     found = []
     for row in rows:
         of = reference[row.scenario]

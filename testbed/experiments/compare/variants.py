@@ -101,7 +101,7 @@ def _short(key: str) -> str:
     return "" if last == "kind" else last
 
 
-def shortened(label: str) -> str:
+def shorten_label(label: str) -> str:
     """A label as it is typed after `testbed run`, such as `torus4x4 routing.kind=updown`, in its short form."""
     return re.sub(r"(?<= )[\w.]+\.kind=|(?<= )[\w.]+\.(?=\w+=)", "", label)
 
@@ -184,7 +184,7 @@ class Baseline:
     label: str  # how it is called
     variants: tuple[Variant, ...]  # those it consists of
 
-    def of(self, variant: Variant) -> Variant | None:
+    def counterpart(self, variant: Variant) -> Variant | None:
         """What a variant refers to; None where the baseline has no counterpart."""
         if len(self.variants) == 1:
             return self.variants[0]
@@ -194,7 +194,7 @@ class Baseline:
                 return candidate
         return None
 
-    def first(self, variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    def order_variants(self, variants: Sequence[Variant]) -> tuple[Variant, ...]:
         """All variants, those of the baseline before the others."""
         return (*self.variants, *(variant for variant in variants if variant not in self.variants))
 
@@ -216,7 +216,7 @@ def find_baseline(variants: Sequence[Variant], runs: Sequence[Run], wanted: str 
     if len({variant.label for variant in named if variant.settings}) > 1:
         return Baseline(wanted, named) if len(named) < len(variants) else Baseline(named[0].label, named[:1])
     for variant in (*named, *variants):
-        if {wanted, shortened(wanted)} & {
+        if {wanted, shorten_label(wanted)} & {
             variant.label,
             variant.name,
             *(runs[number].path.name for number in variant.runs),

@@ -73,14 +73,14 @@ class Call:
         return [_COMBINE[self.run](a, b) for a, b in zip(of, over, strict=True)]
 
 
-def merged(*blocks: Mapping[str, Any] | None) -> dict[str, Any]:
+def merge_blocks(*blocks: Mapping[str, Any] | None) -> dict[str, Any]:
     """Blocks put over each other, the last on top; a block in a block likewise, unless it has a `kind` of its own."""
     found: dict[str, Any] = {}
     for block in blocks:
         for key, value in (block or {}).items():
             below = found.get(key)
             if isinstance(below, dict) and isinstance(value, Mapping) and "kind" not in value:
-                found[key] = merged(below, value)
+                found[key] = merge_blocks(below, value)
             else:
                 found[key] = value
     return found
@@ -103,7 +103,7 @@ def read_call(block: Mapping[str, Any], place: str, problems: list[Problem]) -> 
                     Problem(f"{place}.{name}", f"should be a block of a run, not {format_value(rest.get(name))}")
                 )
                 continue
-            parts.append(read_call(merged(common, rest[name]), f"{place}.{name}", problems))
+            parts.append(read_call(merge_blocks(common, rest[name]), f"{place}.{name}", problems))
         found = tuple(part for part in parts if part is not None)
         return Call(str(run), None, found, str(take)) if len(problems) == before else None
     if run not in RUNNERS:

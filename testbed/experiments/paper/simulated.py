@@ -96,7 +96,7 @@ def throughput(options: Throughput) -> tuple[float, ...]:
 
     def one(drawing: int) -> float:
         topology, routes = layered_network(options, drawing)
-        network = Network.of(topology, routes, settings, 1)
+        network = Network.from_routes(topology, routes, settings, 1)
         spread = ALL_TO_ALL if options.pattern == UNIFORM else options.pattern
         bound = min(load_of(topology, routes, spread, 1).saturation or 1.0, 1.0)
         # Uniform traffic saturates below the bound; of a permutation accepted traffic can rise beyond.

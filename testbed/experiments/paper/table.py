@@ -11,7 +11,7 @@ from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
 from testbed.base.shipped import find_part
-from testbed.experiments.paper.calls import Call, merged, read_call
+from testbed.experiments.paper.calls import Call, merge_blocks, read_call
 from testbed.scenario.models import fill, format_value, unknown_key
 from testbed.scenario.read import read_blocks
 
@@ -227,7 +227,7 @@ def _rows(
             if row.how is not None:
                 problems.append(Problem(f"{place}.how", "says how to obtain what is impossible; remove one of them"))
         else:
-            call = read_call(merged(item.how, column.how, row.how), f"{place}.how", problems)
+            call = read_call(merge_blocks(item.how, column.how, row.how), f"{place}.how", problems)
         made = Row(
             item=item.name,
             name=f"{row.row}, {column.column}" if column.column else row.row,

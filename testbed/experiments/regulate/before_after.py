@@ -133,7 +133,7 @@ def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> l
 def _one_way(context: Context, source: int, destination: int) -> Least:
     """What a numbered datagram needs on the wires."""
     plan, exact = context.plan, context.lab.facts.shapes_idle_ports
-    return Least.of(lambda held: zero_load_latency(plan, source, destination, SIZE, held=held), exact=exact)
+    return Least.from_load(lambda held: zero_load_latency(plan, source, destination, SIZE, held=held), exact=exact)
 
 
 def change_findings(change: Change) -> list[Finding]:

@@ -66,7 +66,7 @@ def watch_changes(
     require_regulable(plan)
     detour = find_detour(plan, pair)
     engine = engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).refuse()
+    engine.missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
     with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
@@ -142,7 +142,7 @@ class _Watch:
             self.stage.changes += made
             outcome.findings += [finding for change in made for finding in change_findings(change)]
             received = frame_bandwidth(telemetry, self.detour.destination)
-            counted = received[telemetry.counted(0)] if received.size else received
+            counted = received[telemetry.increases_of(0)] if received.size else received
             if counted.size:
                 for name, value in (("min", counted.min()), ("mean", counted.mean()), ("max", counted.max())):
                     outcome.samples.append(context.sample(f"frame_bandwidth_{name}", float(value), "bit/s", {}))
@@ -208,7 +208,7 @@ class _Watch:
         )  # fmt: skip
         if result.telemetry is None:
             raise LabError("the scenario records no telemetry, so there is no series; leave lab.telemetry out")
-        outcome.watched(result)
+        outcome.add_recording(result)
         for (source, destination, _), server, client in zip(named, servers, clients, strict=True):
             received, sent = (result.outputs[process.id].stdout for process in (server, client))
             context.keep_raw(f"{source}-{destination}-server.json", received)

@@ -73,7 +73,7 @@ def choose_links(
     return LinkChoice(traffic, selection, at_speeds(made, selection.speeds))
 
 
-def ladder(plan: Plan, traffic: Traffic) -> list[LinkChoice]:
+def list_power_levels(plan: Plan, traffic: Traffic) -> list[LinkChoice]:
     """Plans with fewer and fewer links, from all on to the fewest; from each the lab can be moved to any other.
 
     With flow control, those are left out whose frames could close a cycle together with those of another one.
@@ -112,7 +112,7 @@ def with_spared(plan: Plan, off: Bools) -> Plan:
         return plan
     first, sizes = plan.bundles.start[:-1], plan.bundles.sizes
     spared = off & np.repeat(~np.logical_and.reduceat(off, first), sizes)
-    return replace(plan, spared=spared if spared.any() else None)
+    return replace(plan, powered_off=spared if spared.any() else None)
 
 
 def _cycles(one: Plan, other: Plan) -> bool:
@@ -120,7 +120,7 @@ def _cycles(one: Plan, other: Plan) -> bool:
     return bool(transition_deadlock(one.topology, (one.routes, one.vlans), (other.routes, other.vlans)))
 
 
-def keeping(choice: LinkChoice, links: Sequence[int]) -> LinkChoice:
+def keep_full_speed(choice: LinkChoice, links: Sequence[int]) -> LinkChoice:
     """The choice with some links at their full speed."""
     if not links:
         return choice

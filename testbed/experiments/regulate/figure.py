@@ -16,7 +16,7 @@ from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.report.drawing import fabric_panel
 from testbed.experiments.report.fabric import ReportFabric, Stroke
 from testbed.experiments.report.geometry import layout
-from testbed.experiments.report.marks import DASHED, Bars, Line, Mark, Note, look
+from testbed.experiments.report.marks import DASHED, Bars, Line, Mark, Note, line_style
 from testbed.experiments.report.palette import LINK, MEASURED, MUTED
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import write
@@ -90,7 +90,7 @@ def draw_rates(time: Floats, rates: Mapping[str, Floats], changes: Sequence[Stre
     chosen = sorted(sorted(rates, key=lambda name: -float(rates[name].std()))[:_MAX_CURVES])
     marks = [Mark(change.begin, change.end, text=change.name) for change in changes]
     lines = [
-        replace(look(number), x=time[1:], y=rates[name][1:] / 1e6, name=name, marker="", width=1.2)
+        replace(line_style(number), x=time[1:], y=rates[name][1:] / 1e6, name=name, marker="", width=1.2)
         for number, name in enumerate(chosen)
     ]
     x, y = Axis("Laboratory time (s)", low=0), Axis("Frames of a pair (Mbit/s)", low=0, grid=True)

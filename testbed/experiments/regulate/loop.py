@@ -16,7 +16,7 @@ from testbed.base.messages import LinkReadings, PairReadings
 from testbed.base.model import Sample
 from testbed.engines.session import Session
 from testbed.experiments.regulate.before_after import ENERGY, BeforeAfter, before_and_after, slower_findings
-from testbed.experiments.regulate.choice import LinkChoice, ladder
+from testbed.experiments.regulate.choice import LinkChoice, list_power_levels
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.power import power_of
 from testbed.experiments.regulate.rule import Rule, integral
@@ -81,7 +81,7 @@ class LoopResult:
 
     rule: Rule  # it decided by
     model: PowerModel  # of all switches
-    ladder: tuple[LinkChoice, ...]  # plans from all links on to the fewest
+    list_power_levels: tuple[LinkChoice, ...]  # plans from all links on to the fewest
     watts: tuple[float, ...]  # of all switches with each of them
     turns: tuple[LoopRound, ...]
     compared: tuple[BeforeAfter, ...]  # each load with all links on and with the loop
@@ -98,7 +98,7 @@ class LoopResult:
 
         Of what they would have taken in the same time with all links on, so that how long loads took is not in it.
         """
-        levels = {len(rung.off): watts for rung, watts in zip(self.ladder, self.watts, strict=True)}
+        levels = {len(rung.off): watts for rung, watts in zip(self.list_power_levels, self.watts, strict=True)}
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
         took = 0.0
         for turn in self.turns:
@@ -111,7 +111,7 @@ class LoopResult:
         """Share of all links' time that links were off while loads ran with the loop."""
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
         off = sum(integral(turn.off, load.begin, load.end) for turn in self.turns for load in turn.loads)
-        return off / (ran * self.ladder[0].plan.wiring.link_count) if ran else 0.0
+        return off / (ran * self.list_power_levels[0].plan.wiring.link_count) if ran else 0.0
 
     def as_object(self) -> dict[str, object]:
         """All of it, as plain data."""
@@ -121,7 +121,7 @@ class LoopResult:
             "wake_up": self.model.off_on,
             "ladder": [
                 {"off": list(rung.names), "watts": watts, "digest": rung.plan.digest}
-                for rung, watts in zip(self.ladder, self.watts, strict=True)
+                for rung, watts in zip(self.list_power_levels, self.watts, strict=True)
             ],
             "joules": dict(zip(("all_links", "by_load"), self.joules, strict=True)),
             "off_share": self.off_share,
@@ -161,9 +161,9 @@ def regulate_by_load(
         sentence = "has links that change, and a loop takes all for as planned; leave timeline out"
         raise InputError.one("workloads", sentence, plan.scenario.source)
     progress("planning with fewer and fewer links")
-    rungs = ladder(plan, of_pattern("all_to_all", plan.topology, plan.scenario.lab.seed))
+    rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, plan.scenario.lab.seed))
     engine = engine or engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).refuse()
+    engine.missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
     with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
@@ -193,7 +193,7 @@ def _turn(stage: Stage, rungs: Sequence[LinkChoice], watts: Sequence[float], rul
     before = stage.run_loads(stage.plan, ALL_ON, turn)
     _store_energy(stage, before, ALL_ON, turn, [(0.0, watts[0])])
     loop = _Loop(stage, rungs, rule)
-    with loop.beside():
+    with loop.run_in_background():
         after = stage.run_loads(stage.plan, LOOP, turn, moving=True)
     _store_energy(stage, after, LOOP, turn, [(at, watts[rung]) for at, rung in loop.since])
     loads = [
@@ -228,17 +228,17 @@ class _Loop:
         self._stop = threading.Event()
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def run_in_background(self) -> Iterator[None]:
         """Run while the block does, over a connection of its own; all links are on before and afterwards."""
         pool = ThreadPoolExecutor(1)
         try:
-            with self.stage.lab.beside() as other:
+            with self.stage.lab.second_connection() as other:
                 running = pool.submit(self._run, other)
                 yield
                 self._stop.set()
                 running.result()
-                if self._rung:
-                    self._go(other, 0)
+                if self._level:
+                    self._change_level(other, 0)
                 if problems := other.walk(self._plans[0], ()):
                     told = f"after the loop the switches differ from the plan: {problems[0]} ({len(problems)})"
                     self.stage.records.findings.append((Verdict.INVALID, told))
@@ -248,7 +248,7 @@ class _Loop:
             pool.shutdown(wait=False)
 
     @property
-    def _rung(self) -> int:
+    def _level(self) -> int:
         return self.since[-1][1]
 
     def _run(self, other: Session) -> None:
@@ -257,28 +257,28 @@ class _Loop:
         while not self._stop.wait(self.rule.period):
             now = _read(other)
             use = compute_peak_utilisation(before[0], now[0], len(wiring.channel_source), tag)
-            uses = uses_of(self._plans, self._rung, bytes_between(before[1], now[1], wiring.host_count), use)
+            uses = uses_of(self._plans, self._level, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
-            self.looks.append(UtilisationSample(at - self.began, len(self.rungs[self._rung].off), use))
-            here, rung = self.rungs[self._rung], self.rule.decide(self._rung, uses, at - changed)
-            if rung != self._rung:
+            self.looks.append(UtilisationSample(at - self.began, len(self.rungs[self._level].off), use))
+            here, rung = self.rungs[self._level], self.rule.decide(self._level, uses, at - changed)
+            if rung != self._level:
                 self.stage.progress(
                     f"the busiest link is used {100 * use:.0f} %: {len(self.rungs[rung].off)} links off"
                 )
-                self._go(other, rung)
+                self._change_level(other, rung)
                 changed, now = time.monotonic(), _read(other)
                 on, off = _names(here, self.rungs[rung])
                 drops = sum(now[0].drops) - sum(before[0].drops)
                 self.decisions.append(Decision(at - self.began, changed - at, use, uses[rung], on, off, drops))
             before = now
 
-    def _go(self, other: Session, rung: int) -> None:
+    def _change_level(self, other: Session, rung: int) -> None:
         """Carry the lab over to another rung."""
         there = self.rungs[rung]
         made = self.stage.session.move(other, f"{len(there.off)} links off", there.plan, there.off, walk=False)
         self.stage.changes.append(made)
         # A link that goes off is on until then, and one that comes on takes its watts from the beginning.
-        self.since.append((time.monotonic() if rung > self._rung else made.started, rung))
+        self.since.append((time.monotonic() if rung > self._level else made.started, rung))
 
 
 def _names(here: LinkChoice, there: LinkChoice) -> tuple[tuple[str, ...], tuple[str, ...]]:

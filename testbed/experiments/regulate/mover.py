@@ -121,7 +121,7 @@ class PlanMover:
         """
         pool = ThreadPoolExecutor(1)
         try:
-            with context.lab.beside() as other:
+            with context.lab.second_connection() as other:
                 running = pool.submit(context.run, processes, limit, **how)
                 _wait_until_it_runs(running, other)
                 made = changes(other)

@@ -20,11 +20,11 @@ from testbed.experiments.regulate.before_after import (
     loss_samples,
     slower_findings,
 )
-from testbed.experiments.regulate.choice import LinkChoice, choose_links, keeping, kept_links
+from testbed.experiments.regulate.choice import LinkChoice, choose_links, keep_full_speed, kept_links
 from testbed.experiments.regulate.figure import draw
 from testbed.experiments.regulate.mover import Change, PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.power import Power, as_object, power_of
-from testbed.experiments.regulate.speeds import list_rate_changes, unavoidable, watching_rate
+from testbed.experiments.regulate.speeds import list_rate_changes, list_unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
@@ -243,7 +243,7 @@ def regulate(
         raise InputError.one(argument("slower"), sentence, plan.scenario.source)
     require_one_machine(plan, engine)
     engine = engine or engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).refuse()
+    engine.missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
     with checked_session(engine, plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
@@ -271,7 +271,7 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> LinkChoice:
             stage.progress("choosing links by the traffic")
             traffic = measured_traffic(stage.plan, records)
             choice = choose_links(stage.plan, traffic, slower=slower, keep=kept_links(stage.plan))
-            choice = keeping(choice, unavoidable(stage.plan, choice.slower))
+            choice = keep_full_speed(choice, list_unavoidable(stage.plan, choice.slower))
             if not choice.off and not choice.slower:
                 stage.records.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
                 return choice

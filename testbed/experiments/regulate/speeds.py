@@ -58,7 +58,7 @@ def list_rate_changes(now: Plan, goal: Plan, whole: Plan) -> tuple[list[RateChan
         the steps, and the goal, with identifiers of VLANs beside those of the last step's plan.
 
     Raises:
-        InputError: nothing goes round one of the links (see unavoidable()).
+        InputError: nothing goes round one of the links (see list_unavoidable()).
         VerificationError: a plan on the way breaks an invariant.
     """
     speeds, wanted = speeds_of(now).copy(), speeds_of(goal)
@@ -88,7 +88,7 @@ def list_rate_changes(now: Plan, goal: Plan, whole: Plan) -> tuple[list[RateChan
     return found, replace(with_routes(installed, goal.routes, whole, keep=kept_links(whole)), speeds=goal.speeds)
 
 
-def unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:
+def list_unavoidable(plan: Plan, links: Sequence[int]) -> list[int]:
     """Those of some links that no paths of the plan's routing go round, so that their speed cannot be changed."""
     every = np.arange(plan.topology.link_count)
     return [link for link in links if _routes_round(plan, every == link) is None]

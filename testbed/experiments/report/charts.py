@@ -54,7 +54,7 @@ class Summary:
     predicted: float | None = None
 
     @classmethod
-    def of(cls, name: str, samples: Sequence[Sample]) -> Summary:
+    def from_samples(cls, name: str, samples: Sequence[Sample]) -> Summary:
         """Summarise samples, one or more."""
         values = [sample.value for sample in samples]
         return cls(name, statistics.median(values), min(values), max(values), predicted_median(samples))
@@ -65,7 +65,7 @@ def load_charts(samples: Sequence[Sample], prefix: str) -> list[Chart]:
     samples = [sample for sample in samples if math.isfinite(sample.value)]
     of = {metric: [sample for sample in samples if sample.metric == metric] for metric in ("goodput", "rtt_mean")}
     charts = []
-    flows = [Summary.of(pair, group) for pair, group in _by_pair(of["goodput"]).items()]
+    flows = [Summary.from_samples(pair, group) for pair, group in _by_pair(of["goodput"]).items()]
     if flows:
         caption = f"Goodput of each of {len(flows)} flows, all at once"
         repeats = len({sample.labels.get("repeat") for sample in of["goodput"]})
@@ -109,7 +109,7 @@ def _round_trips(samples: Sequence[Sample]) -> list[Summary]:
     )
     found = []
     for pair, group in mean.items():
-        own = Summary.of(pair, group)
+        own = Summary.from_samples(pair, group)
         ends = [own.median, *(s.value for s in low.get(pair, group)), *(s.value for s in high.get(pair, group))]
         found.append(Summary(pair, own.median, min(ends), max(ends), own.predicted))
     return found
@@ -195,7 +195,7 @@ def _size_panels(samples: Sequence[Sample]) -> list[tuple[Panel, Sheet]]:
             if sample.metric == metric and size.isdigit():
                 sizes.setdefault(int(size), []).append(sample)
         if len(sizes) > 1:
-            points = {size: Summary.of(str(size), group) for size, group in sorted(sizes.items())}
+            points = {size: Summary.from_samples(str(size), group) for size, group in sorted(sizes.items())}
             unit = next(iter(sizes.values()))[0].unit
             predicted = BOUND_NAMES.get(BOUNDS.get(metric, ""), "predicted")
             title = _mark_unheld(METRICS[metric], [sample for group in sizes.values() for sample in group])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from testbed.experiments.report.marks import Line, Mark, Reach, look
+from testbed.experiments.report.marks import Line, Mark, Reach, line_style
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import write
 
@@ -46,7 +46,7 @@ def draw_growth(
 ) -> bytes:
     """Draw counters over time on a logarithmic scale. `curves`: name → seconds and counts; up to four."""
     lines = [
-        replace(look(number, dashed=False), x=seconds, y=counts, name=name)
+        replace(line_style(number, dashed=False), x=seconds, y=counts, name=name)
         for number, (name, (seconds, counts)) in enumerate(curves.items())
     ]
     panel = Panel(lines, Axis("Time (s)", low=0), Axis(quantity, "counts", low=0, grid=True), width=544, height=230)

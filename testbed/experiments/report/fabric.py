@@ -21,7 +21,7 @@ from testbed.experiments.report.geometry import (
     link_line,
 )
 from testbed.experiments.report.marks import Dash, Drawn, draw_colours
-from testbed.experiments.report.palette import BOX, INK, LINK, MUTED, heat
+from testbed.experiments.report.palette import BOX, INK, LINK, MUTED, heat_colour
 
 _MIN_LABEL = 6.5  # pixels; smaller labels are left out
 _POINT = 72 / 96  # of a pixel
@@ -71,7 +71,7 @@ def channel_strokes(
         if channel in marked:
             found.append(Stroke([channel], colour, widest, gid=gid, directed=True))
         elif share > 0:
-            found.append(Stroke([channel], heat(share), widest * (0.3 + 0.7 * share), gid=gid, directed=True))
+            found.append(Stroke([channel], heat_colour(share), widest * (0.3 + 0.7 * share), gid=gid, directed=True))
         else:
             found.append(Stroke([channel], LINK, 0.8, gid=gid, directed=True))
     return found

@@ -64,7 +64,7 @@ class Line:
     banded: bool = False  # whether that is a band and no whiskers
 
 
-def look(number: int, *, dashed: bool = True) -> Line:
+def line_style(number: int, *, dashed: bool = True) -> Line:
     """One among several lines, without points: its colour, kind and marker."""
     kind = number // len(TREES) % len(_DASHES)
     marker = _MARKERS[number % len(_MARKERS)] if dashed else _MARKERS[kind]

@@ -45,6 +45,6 @@ def declarations(*, dark: bool) -> str:
     return "".join(f"--{name}:{pair[dark]};" for name, pair in COLOURS.items())
 
 
-def heat(share: float) -> str:
+def heat_colour(share: float) -> str:
     """Colour of a share of the scale, 0 to 1."""
     return HEAT[min(max(int(share * len(HEAT)), 0), len(HEAT) - 1)]

@@ -26,7 +26,7 @@ class Invocation:
     more: tuple[str, ...] = ()  # further options
 
     @classmethod
-    def of(cls, scenario: Scenario, settings: Sequence[str] = ()) -> Invocation:
+    def from_scenario(cls, scenario: Scenario, settings: Sequence[str] = ()) -> Invocation:
         """Ask for a scenario by its name, where that is enough, else by its file."""
         file = Path(scenario.source)
         known = scenario_names().get(file.stem)

@@ -37,7 +37,7 @@ class Attempts:
         Afterwards the lab has the dilation it had. The entry of the manifest has that of the load, and what came of the
         first attempt.
         """
-        record = self._at(self.plan, load, number, which)
+        record = self._run_at_dilation(self.plan, load, number, which)
         if self.choice is None or not record.too_slow:
             return record
         sent = WORKLOADS[load.kind].traffic(load.spec)
@@ -53,13 +53,13 @@ class Attempts:
         before = self._archive_attempt(record, number)
         slower = at_dilation(self.plan, larger)
         self.lab.set_rates(slower)
-        again = self._at(slower, load, number, which)
+        again = self._run_at_dilation(slower, load, number, which)
         self.lab.set_rates(self.plan)
         self.progress(f"{title}: at dilation {larger:g}: {again.entry['verdict']}")
         again.entry["attempts"] = [before]
         return again
 
-    def _at(self, plan: Plan, load: Workload, number: int, which: str) -> LoadRecord:
+    def _run_at_dilation(self, plan: Plan, load: Workload, number: int, which: str) -> LoadRecord:
         record = run_load(plan, self.lab, self.folder, load, number, self.progress, which)
         record.entry["dilation"] = _dilation(plan)
         record.entry["too_slow"] = record.too_slow

@@ -160,12 +160,12 @@ class _Recorder:
             left = _TURN if seconds is None else self.started + seconds - time.monotonic()
             if left <= 0:
                 return
-            self.keep(self.frames.read(min(left, _TURN)))
+            self.write_frames(self.frames.read(min(left, _TURN)))
             if time.monotonic() - told > _TURN:
                 told = time.monotonic()
                 progress(self.so_far)
 
-    def keep(self, some: Sequence[Frame]) -> None:
+    def write_frames(self, some: Sequence[Frame]) -> None:
         kept = [frame for frame in some if self.passes is None or self.passes(frame.data, frame.length)]
         if self.count is not None:
             kept = kept[: self.count - self.so_far.frames]
@@ -175,15 +175,15 @@ class _Recorder:
         self.so_far.bytes += sum(frame.length for frame in kept)
         if self.count == self.so_far.frames:
             self.so_far.ended = "count"
-        self.look()
+        self.update_counts()
 
-    def look(self) -> None:
-        self.so_far.lost, self.so_far.seconds = self.frames.lost(), time.monotonic() - self.started
+    def update_counts(self) -> None:
+        self.so_far.lost, self.so_far.seconds = self.frames.count_lost(), time.monotonic() - self.started
 
     def close(self) -> None:
         """Add what has come until now, and what was lost."""
         self.frames.stop()
         while not self.so_far.ended and (rest := self.frames.read(0.0)):
-            self.keep(rest)
-        self.look()
+            self.write_frames(rest)
+        self.update_counts()
         self.file.write(pcapng.statistics(time.time_ns(), self.seen + self.so_far.lost, self.so_far.lost))

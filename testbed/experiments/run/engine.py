@@ -49,13 +49,13 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Prerequisites:
     """What an engine lacks to run a plan."""
 
     problems: tuple[Problem, ...] = ()  # of the scenario
     lacking: tuple[str, ...] = ()  # of this machine, each with the consequence and the remedy
 
-    def refuse(self) -> None:
+    def raise_if_missing(self) -> None:
         """Let only what is complete pass.
 
         Raises:
@@ -72,7 +72,7 @@ class Engine:
     """One way to run a proved plan."""
 
     # all that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built.
-    missing: Callable[[Plan, Progress], Missing]
+    missing: Callable[[Plan, Progress], Prerequisites]
     # run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the folder of
     # results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
     measure: Callable[[Plan, Path, Progress], MeasuredRun]
@@ -99,7 +99,7 @@ class Records:
 
     def store(self, folder: ResultFolder, facts: Mapping[str, Any]) -> MeasuredRun:
         """Judge all of it, and write samples and manifest."""
-        judgement = Judgement.of(self.findings)
+        judgement = Judgement.merge(self.findings)
         folder.write_samples(self.samples)
         folder.write_manifest(judgement.verdict.word, judgement.reasons, self.loads, facts)
         return MeasuredRun(folder, judgement, tuple(self.samples))

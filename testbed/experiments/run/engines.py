@@ -15,7 +15,7 @@ from testbed.base.errors import InputError
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.session import Session
 from testbed.experiments.run.advice import Invocation
-from testbed.experiments.run.engine import Engine, Missing, Progress, RunOutcome, finish
+from testbed.experiments.run.engine import Engine, Prerequisites, Progress, RunOutcome, finish
 from testbed.experiments.run.in_session import LabBuilder
 from testbed.planning import Plan
 from testbed.results import ResultFolder
@@ -42,7 +42,7 @@ def _fabric(plan: Plan) -> LabBuilder:
 
 def find_lab_engine(
     scenario: Scenario,
-) -> tuple[Callable[[Plan, Progress], Missing], Callable[[Plan, Progress, bool], LabClient]]:
+) -> tuple[Callable[[Plan, Progress], Prerequisites], Callable[[Plan, Progress, bool], LabClient]]:
     """`missing` and `build` of a scenario's engine.
 
     Raises:
@@ -90,5 +90,5 @@ def run_scenario(
         sentence = "there is none, so nothing would be measured; `testbed up` only builds"
         raise InputError.one("workloads", sentence, scenario.source)
     engine = engine or engine_named(scenario.engine)
-    engine.missing(plan, progress).refuse()
-    return finish(engine.measure(plan, results, progress), progress, asked or Invocation.of(scenario))
+    engine.missing(plan, progress).raise_if_missing()
+    return finish(engine.measure(plan, results, progress), progress, asked or Invocation.from_scenario(scenario))

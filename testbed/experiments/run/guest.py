@@ -115,7 +115,7 @@ def _measure(job: Path, results: Path, port: Port) -> int:
 
     taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
     choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
-    find_missing(plan, say, tries=taken is None).refuse()
+    find_missing(plan, say, tries=taken is None).raise_if_missing()
     measure_in(LAB, plan, results, say, choose)
     return 0
 

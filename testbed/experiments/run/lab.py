@@ -18,7 +18,7 @@ from testbed.engines.machine.congestion import require_congestion
 from testbed.engines.machine.probe import capabilities, require, versions
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
-from testbed.experiments.run.engine import Engine, Missing, Progress
+from testbed.experiments.run.engine import Engine, Prerequisites, Progress
 from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.experiments.run.loads.one_load import load_labels, runner_of
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
@@ -26,7 +26,7 @@ from testbed.planning import Plan
 from testbed.scenario.workloads.spec import Iperf3
 
 
-def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missing:
+def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Prerequisites:
     """What scenario or machine lack for a lab on this machine; MPI jobs are built, unless nobody may build a lab.
 
     `tries` says that `lab.dilation: auto` will be found by trying, for which a job may be needed.
@@ -34,7 +34,7 @@ def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missi
     try:
         require_root()
     except CapabilityError as error:
-        return Missing((), (str(error),))
+        return Prerequisites((), (str(error),))
     lacking: dict[str, None] = {}
     checks: tuple[Callable[[], None], ...] = (lambda: require(plan.scenario), lambda: require_shares(plan))
     for check in checks:
@@ -65,7 +65,7 @@ def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Missi
             prepare_mpi(plan, job)
         except CapabilityError as error:
             lacking |= dict.fromkeys(error.lines)
-    return Missing(tuple(problems), tuple(lacking))
+    return Prerequisites(tuple(problems), tuple(lacking))
 
 
 def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:

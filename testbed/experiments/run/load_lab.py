@@ -10,7 +10,7 @@ from typing import Literal
 
 from testbed.base.errors import InputError, LabError, Problem
 from testbed.base.messages import Disturbance, LinkChange
-from testbed.base.trust import allowing
+from testbed.base.trust import allow_programs
 from testbed.engines.lab.control.client import LabClient
 from testbed.experiments.run.advice import AskedOfLab
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
@@ -83,12 +83,12 @@ def load_lab(
         InputError, CapabilityError: nothing was run.
         LabError: the lab broke; the folder stays, marked incomplete.
     """
-    with allowing(trust):
+    with allow_programs(trust):
         return _load_lab(lab, plan, results, progress, asked)
 
 
 def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None) -> RunOutcome:
-    engine_named(plan.scenario.engine).missing(plan, progress).refuse()
+    engine_named(plan.scenario.engine).missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
     try:
         with _restore_links(lab, plan):
@@ -152,7 +152,7 @@ def _restore_links(lab: LabClient, plan: Plan) -> Iterator[None]:
             started = [Disturbance(up=True, switches=(switch,)) for switch in killed]
             if any(change.manager for change in changes):
                 started.append(Disturbance(up=True, manager=True))
-            with suppress(LabError), lab.beside() as other:
+            with suppress(LabError), lab.second_connection() as other:
                 for one in (undone, *started):
                     with suppress(LabError):  # of a switch or a manager that has not been killed
                         other.disturb(one)

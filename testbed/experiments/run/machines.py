@@ -13,7 +13,7 @@ from testbed.engines.machines.build import build_over, what_is_missing, what_job
 from testbed.engines.machines.fabric import FabricClient, Machines
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
-from testbed.experiments.run.engine import Engine, Missing, Progress
+from testbed.experiments.run.engine import Engine, Prerequisites, Progress
 from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.experiments.run.lab import of_facts, say_what_lacks
 from testbed.experiments.run.loads.one_load import runner_of
@@ -39,16 +39,16 @@ def problems_of(plan: Plan) -> list[Problem]:
     return [Problem("engine", sentence, scenario.source)]
 
 
-def _find_missing(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+def _find_missing(machines: Machines, plan: Plan, progress: Progress) -> Prerequisites:
     problems = problems_of(plan)
     if problems:
-        return Missing(tuple(problems))
+        return Prerequisites(tuple(problems))
     progress("asking the machines what they can do")
     lacking = what_is_missing(machines, plan.scenario) or what_shares_miss(machines, plan)
-    return Missing(lacking=tuple(lacking)) if lacking else _prepare_loads(machines, plan, progress)
+    return Prerequisites(lacking=tuple(lacking)) if lacking else _prepare_loads(machines, plan, progress)
 
 
-def _prepare_loads(machines: Machines, plan: Plan, progress: Progress) -> Missing:
+def _prepare_loads(machines: Machines, plan: Plan, progress: Progress) -> Prerequisites:
     """Build what loads run, here and on all machines."""
     problems: list[Problem] = []
     lacking: dict[str, None] = {}
@@ -70,7 +70,7 @@ def _prepare_loads(machines: Machines, plan: Plan, progress: Progress) -> Missin
             problems += error.problems
         except CapabilityError as error:
             lacking |= dict.fromkeys(error.lines)
-    return Missing(tuple(problems), tuple(lacking))
+    return Prerequisites(tuple(problems), tuple(lacking))
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _build_fabric(machines: Machines, plan: Plan, progress: Progress) -> Iterato
 def _environment(machines: Machines, engine: str, lab: Session) -> dict[str, object]:
     """The machines and versions a run was made with."""
     facts, fabric = lab.facts, cast(FabricClient, lab)
-    about = [machines.call(number, worker.about) for number in range(len(machines.machines))]
+    about = [machines.call(number, worker.describe_machine) for number in range(len(machines.machines))]
     return {
         **of_facts(engine, facts),
         "open_vswitch": facts.version,

@@ -8,12 +8,12 @@ from testbed.base.errors import InputError
 from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
 from testbed.experiments.run import lab
-from testbed.experiments.run.engine import Engine, Missing, Progress
+from testbed.experiments.run.engine import Engine, Prerequisites, Progress
 from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
 from testbed.planning import Plan
 
 
-def find_missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
     """What scenario or machine lack; MPI jobs are built."""
     from testbed.engines.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
 
@@ -21,7 +21,7 @@ def find_missing(plan: Plan, progress: Progress) -> Missing:
     try:
         live_settings(plan)
     except InputError as error:
-        return Missing((*found.problems, *error.problems), found.lacking)
+        return Prerequisites((*found.problems, *error.problems), found.lacking)
     return found
 
 

@@ -12,7 +12,7 @@ from testbed.base.model import Floats, Sample
 from testbed.engines.simulate.folder import environment
 from testbed.engines.simulate.load import SimulatedLoad
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_prediction
-from testbed.experiments.run.engine import Engine, MeasuredRun, Missing, Progress, run_loads
+from testbed.experiments.run.engine import Engine, MeasuredRun, Prerequisites, Progress, run_loads
 from testbed.experiments.run.loads.context import LoadOutcome
 from testbed.experiments.run.loads.one_load import LoadRecord, load_labels, record_of
 from testbed.planning import Plan
@@ -23,14 +23,14 @@ from testbed.scenario import Workload
 from testbed.scenario.workloads import WORKLOADS
 
 
-def find_missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
     """What cannot be simulated of a scenario; of the machine nothing is needed."""
     del progress
     try:
         simulated_loads(at_dilation(plan, 1.0))
     except InputError as error:
-        return Missing(error.problems)
-    return Missing()
+        return Prerequisites(error.problems)
+    return Prerequisites()
 
 
 def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
@@ -77,7 +77,7 @@ def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
             load = scenario.workloads[number - 1]
             labels = {"load": str(number), "kind": load.kind, **load_labels(load)}
             try:
-                found[number] = SimulatedLoad.of(plan, load.spec, labels)
+                found[number] = SimulatedLoad.from_load(plan, load.spec, labels)
             except InputError as error:
                 problems += error.problems
     if problems:
@@ -92,7 +92,7 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
     reached: list[Floats] = []
     repeats = load.spec.repeats
     progress("predicting")
-    predicted = load.predicted()
+    predicted = load.predict_goodput()
     for number in range(1, repeats + 1):
         progress(f"{len(load.pairs)} flows, repeat {number} of {repeats}")
         repeat = load.run(number, predicted)

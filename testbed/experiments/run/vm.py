@@ -30,7 +30,7 @@ from testbed.engines.vm.speed import keep_speed, read_speed
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
 from testbed.experiments.run.dilation.estimate import run_instructions
 from testbed.experiments.run.dilation.known import dilation_in_virtual_time, refuse_translated
-from testbed.experiments.run.engine import Engine, MeasuredRun, Missing, Progress
+from testbed.experiments.run.engine import Engine, MeasuredRun, Prerequisites, Progress
 from testbed.experiments.run.guest import job_text
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation
@@ -62,7 +62,7 @@ def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: i
     return VirtualMachine("tcg", os.cpu_count() or 1, options.memory), why_not
 
 
-def find_missing(plan: Plan, progress: Progress) -> Missing:
+def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
     """What scenario or machine lack for a lab in the virtual machine.
 
     It sees the project and nothing else of this machine; what it lacks inside it says itself.
@@ -91,7 +91,7 @@ def find_missing(plan: Plan, progress: Progress) -> Missing:
         except CapabilityError as error:
             lacking += error.lines
             break
-    return Missing(tuple(problems), tuple(lacking))
+    return Prerequisites(tuple(problems), tuple(lacking))
 
 
 def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:

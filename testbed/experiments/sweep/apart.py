@@ -54,7 +54,7 @@ def run_remote(asked: Pickled, settings: Sequence[str], digest: str, runner: Run
             plan = make_plan(scenario, require_room)
             if plan.digest != digest:
                 raise LabError(f"the plan is another one on this worker: {plan.digest} instead of {digest}")
-            outcome = runner(plan, results, lambda text: None, Invocation.of(scenario, settings))
+            outcome = runner(plan, results, lambda text: None, Invocation.from_scenario(scenario, settings))
         except Exception as error:
             reasons: tuple[str, ...] = ()
             text = str(error) if isinstance(error, TestbedError) else traceback.format_exc()

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.base.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean, setting
 from testbed.engines.lab.hosts.memory import require_room
 from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
-from testbed.experiments.compare.variants import label_of, shortened
+from testbed.experiments.compare.variants import label_of, shorten_label
 from testbed.experiments.run.engines import engine_named
 from testbed.experiments.sweep.read import load_sweep
 from testbed.experiments.sweep.spec import Combination, Sweep
@@ -132,7 +132,7 @@ def _clashes(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
 
 def _baseline(sweep: Sweep, found: Iterable[Job]) -> list[Problem]:
     names = dict.fromkeys(name for job in found for name in (job.scenario.name, job.label))
-    if sweep.baseline is None or not names or {sweep.baseline, shortened(sweep.baseline)} & names.keys():
+    if sweep.baseline is None or not names or {sweep.baseline, shorten_label(sweep.baseline)} & names.keys():
         return []
     sentence = f'no scenario of this sweep is called "{sweep.baseline}".{did_you_mean(sweep.baseline, names)}'
     return [Problem(f"{sweep.source}: baseline", f"{sentence} Known: {', '.join(names)}")]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from testbed.base.errors import InputError, Problem, argument, reading
 from testbed.base.files import open_folder, read_text, remove_folder, write_whole
 from testbed.base.limits import parse_json
-from testbed.experiments.compare.variants import shortened
+from testbed.experiments.compare.variants import shorten_label
 from testbed.results import INCOMPLETE
 from testbed.results.store import dated_folder
 from testbed.scenario.models import fill
@@ -48,7 +48,7 @@ class Record:
     started: float  # when, seconds since 1970
     entries: tuple[Entry, ...]  # in the order they run
 
-    def changed(self, number: int, **values: Any) -> Record:
+    def replace_entry(self, number: int, **values: Any) -> Record:
         """The record with other values in one entry."""
         entry = dataclasses.replace(self.entries[number], **values)
         return dataclasses.replace(self, entries=(*self.entries[:number], entry, *self.entries[number + 1 :]))
@@ -82,7 +82,9 @@ def read_record(folder: Path) -> Record:
             raise InputError([Problem(place, f"is damaged: {problem}") for problem in problems])
         if not entries:
             raise ValueError("it lists no run")
-        entries = [dataclasses.replace(entry, label=shortened(entry.label)) for entry in entries if entry is not None]
+        entries = [
+            dataclasses.replace(entry, label=shorten_label(entry.label)) for entry in entries if entry is not None
+        ]
         for entry in entries:
             if entry.folder is not None and (Path(entry.folder).is_absolute() or ".." in Path(entry.folder).parts):
                 raise ValueError(f"the run {entry.label} leads out of its folder, to {entry.folder}")

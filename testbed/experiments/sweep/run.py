@@ -36,7 +36,7 @@ from testbed.experiments.sweep.record import (
 from testbed.experiments.sweep.results import SweepOutcome, write_comparison
 from testbed.planning import Plan, make_plan
 from testbed.results import load_run
-from testbed.results.store import locked
+from testbed.results.store import lock_folder
 from testbed.scenario import Scenario
 from testbed.scenario.pickled import pickle_value
 
@@ -71,7 +71,7 @@ def run_sweep(
     if workers is not None:
         _require_labs(planned, workers)
     folder = newest_folder(results, planned.sweep.name) if resume else new_folder(results, planned.sweep.name)
-    with locked(folder, "sweep"):
+    with lock_folder(folder, "sweep"):
         record = _resume_record(folder, fresh, progress) if resume else fresh
         write_record(folder, record)
         waiting = [number for number, entry in enumerate(record.entries) if entry.state != "finished"]
@@ -128,7 +128,7 @@ def _resume_record(folder: Path, fresh: Record, progress: Progress) -> Record:
                 continue
             except InputError as error:
                 progress(f"{entry.label} is run again: {error}")
-        record = record.changed(
+        record = record.replace_entry(
             number, state="waiting", folder=None, verdict="", reasons=(), advice="", seconds=None, error=""
         )
     remove_unfinished(run_folders(folder) - used)
@@ -141,7 +141,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     """Run one and return the record with what came of it; what goes wrong in it stays in it."""
     entry = record.entries[number]
     before = run_folders(folder)
-    record = record.changed(number, state="running")
+    record = record.replace_entry(number, state="running")
     write_record(folder, record)
     left = format_eta(seconds_left(record.entries))
     head = ", ".join([f"run {number + 1} of {len(record.entries)}", *([left] if left else []), entry.label])
@@ -149,7 +149,7 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
     try:
         progress(f"{head}: planning")
         plan = make_plan(next(job.scenario for job in planned.jobs if job.label == entry.label))
-        asked = Invocation.of(plan.scenario, entry.settings)
+        asked = Invocation.from_scenario(plan.scenario, entry.settings)
         outcome = runner(plan, folder / RUNS, lambda text: progress(f"{head}: {text}"), asked)
         done: dict[str, object] = {
             "state": "finished", "folder": str(_named(outcome.folder, plan.scenario.name, entry).relative_to(folder)),
@@ -163,9 +163,9 @@ def _one(planned: Planned, folder: Path, record: Record, number: int, progress: 
         progress(f"{head}: broken: {text}")
     except BaseException:
         remove_unfinished(run_folders(folder) - before)
-        write_record(folder, record.changed(number, state="waiting"))
+        write_record(folder, record.replace_entry(number, state="waiting"))
         raise
-    record = record.changed(number, **done, seconds=round(time.monotonic() - started, 3))
+    record = record.replace_entry(number, **done, seconds=round(time.monotonic() - started, 3))
     write_record(folder, record)
     return record
 
@@ -233,7 +233,7 @@ def _run_on_workers(
                     "state": "finished", "verdict": carried.verdict, "reasons": carried.reasons,
                     "advice": carried.advice,
                 }  # fmt: skip
-            record = record.changed(number, **done)
+            record = record.replace_entry(number, **done)
             write_record(folder, record)
             left = format_eta((time.monotonic() - begun) / count * (len(waiting) - count))
             said = f"broken: {carried.error}" if carried.error else carried.verdict

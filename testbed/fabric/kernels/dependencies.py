@@ -75,7 +75,7 @@ def turn_of(start: Longs, after: Ints, first: int, second: int) -> int:
 
 
 @jit_unless_small
-def take(graph: Dependencies, turn: int) -> bool:
+def add_turn(graph: Dependencies, turn: int) -> bool:
     """Put a turn into the graph unless that closes a cycle; say whether it is in now. BLOCKED is not looked at."""
     if graph.state[turn] == USED:
         return True

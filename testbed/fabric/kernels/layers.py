@@ -6,7 +6,7 @@ import numpy as np
 
 from testbed.base.jit import jit_unless_small
 from testbed.base.model import Ints, Longs
-from testbed.fabric.kernels.dependencies import BLOCKED, UNKNOWN, USED, no_dependencies, take, turn_of
+from testbed.fabric.kernels.dependencies import BLOCKED, UNKNOWN, USED, add_turn, no_dependencies, turn_of
 
 
 @jit_unless_small
@@ -61,7 +61,7 @@ def first_fit(offset: Longs, turns: Ints, channels: int, before: Ints, after: In
                 turn = turns[index]
                 if graph.state[turn] == USED:
                     continue
-                if take(graph, turn):
+                if add_turn(graph, turn):
                     fresh[count] = turn
                     count += 1
                     continue
@@ -69,7 +69,7 @@ def first_fit(offset: Longs, turns: Ints, channels: int, before: Ints, after: In
                 for other in range(count):
                     graph.state[fresh[other]] = UNKNOWN
                 # Alone it may fit: what it met may have been a turn of this very path.
-                if count == 0 or not take(graph, turn):
+                if count == 0 or not add_turn(graph, turn):
                     graph.state[turn] = BLOCKED
                 else:
                     graph.state[turn] = UNKNOWN

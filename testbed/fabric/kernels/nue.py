@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.base.jit import jit
 from testbed.base.model import Ints, Longs
-from testbed.fabric.kernels.dependencies import BLOCKED, Dependencies, no_dependencies, take, turn_of
+from testbed.fabric.kernels.dependencies import BLOCKED, Dependencies, add_turn, no_dependencies, turn_of
 
 ROOT = -1
 UNREACHED = -2
@@ -37,7 +37,7 @@ def route_layer(
         escape_paths(destination, up, target, escape)
         for switch in range(switches):
             if escape[switch] >= 0 and target[escape[switch]] != destination:
-                take(graph, turn_of(graph.start, after, escape[switch], escape[target[escape[switch]]]))
+                add_turn(graph, turn_of(graph.start, after, escape[switch], escape[target[escape[switch]]]))
     hops = np.empty(switches, dtype=np.int64)
     weight = np.empty(switches, dtype=np.int64)
     forced = 0
@@ -161,7 +161,7 @@ def _fits(graph: Dependencies, first: int, second: int) -> bool:
     turn = turn_of(graph.start, graph.after, first, second)
     if turn < 0 or graph.state[turn] == BLOCKED:
         return False
-    if take(graph, turn):
+    if add_turn(graph, turn):
         return True
     graph.state[turn] = BLOCKED
     return False

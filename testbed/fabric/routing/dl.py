@@ -14,7 +14,7 @@ from testbed.fabric.routing.layers import MAX_LAYERS
 from testbed.fabric.routing.lturn import left_first_turns
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import all_turns, graph_of
-from testbed.fabric.routing.updown import upward
+from testbed.fabric.routing.updown import upward_channels
 
 Variant = Literal["ud", "ud_du", "ud_below_du", "lturn"]
 
@@ -73,7 +73,7 @@ def _find_forbidden_turns(
     """(A,) True for the turns that each layer forbids, layer 0 first."""
     if variant == "lturn":
         return [~left_first_turns(topology, root)] * layers
-    up = upward(topology, root)
+    up = upward_channels(topology, root)
     down_up: Bools = ~up[before] & up[after]
     up_down: Bools = up[before] & ~up[after]
     forbids_up_down = {"ud": (), "ud_du": range(1, layers, 2), "ud_below_du": range(1, layers)}[variant]

@@ -129,7 +129,7 @@ class _Levels:
                     if neighbour not in seen
                 ]
                 # Of several ways down to the same leaves take the switch with the source's own digit.
-                following.sort(key=lambda step: self._strangeness(step[0], choices))
+                following.sort(key=lambda step: self._is_foreign(step[0], choices))
                 frontier = []
                 for switch, channel in following:
                     if switch not in seen:
@@ -138,7 +138,7 @@ class _Levels:
                         frontier.append(switch)
         return self._prune_tree(parent)
 
-    def _strangeness(self, switch: int, choices: list[int]) -> bool:
+    def _is_foreign(self, switch: int, choices: list[int]) -> bool:
         level = int(self.topology.levels[switch])
         return level > 0 and self.digit[switch] != choices[level - 1]
 

@@ -48,7 +48,7 @@ class Segment:
         """The switches it begins and ends at."""
         return int(topology.channel_source[self.channels[0]]), int(topology.channel_target[self.channels[-1]])
 
-    def inside(self, topology: Topology) -> tuple[int, ...]:
+    def inner_switches(self, topology: Topology) -> tuple[int, ...]:
         """The switches between them."""
         return tuple(topology.channel_target[list(self.channels[:-1])].tolist())
 
@@ -92,7 +92,7 @@ def after_change(topology: Topology, before: Segmentation, alive: Bools) -> Segm
         around[switch] = [channel for channel in channels if alive[channel // 2]]
     search = _Search(topology, around, before.start)
     used = frozenset[int]().union(*(segment.links for segment in before.segments))
-    stayed = search.keep(before.segments, [link for link in np.flatnonzero(alive).tolist() if link not in used])
+    stayed = search.keep_intact(before.segments, [link for link in np.flatnonzero(alive).tolist() if link not in used])
     made = search.fill()
     return Segmentation(before.start, (*stayed, *made), len(stayed))
 
@@ -106,15 +106,15 @@ class _Search:
         self._visited = {start}
         self._placed: set[int] = set()  # links of segments, and bridges
 
-    def keep(self, segments: Iterable[Segment], others: Sequence[int]) -> list[Segment]:
+    def keep_intact(self, segments: Iterable[Segment], others: Sequence[int]) -> list[Segment]:
         """Segments that stay. `others`: living links of no segment, by which a part may have been entered."""
         stayed = []
         for segment in segments:
             self._enter(others)
-            living = [channel for channel in segment.channels if self._lives(channel)]
+            living = [channel for channel in segment.channels if self._is_alive(channel)]
             one, other = (end in self._visited for end in segment.ends(self._topology))
             if one and other and len(living) == len(segment.channels):
-                self._visited.update(segment.inside(self._topology))
+                self._visited.update(segment.inner_switches(self._topology))
                 self._placed |= segment.links
                 stayed.append(segment)
                 continue
@@ -128,14 +128,14 @@ class _Search:
         self._enter(others)
         return stayed
 
-    def _lives(self, channel: int) -> bool:
+    def _is_alive(self, channel: int) -> bool:
         return channel in self._around[self._source[channel]]
 
     def _list_dangling(self, channels: Sequence[int]) -> list[int]:
         """Channels of an ear from one end to the first that is not there; never the last."""
         found = []
         for channel in channels[:-1]:
-            if not self._lives(channel):
+            if not self._is_alive(channel):
                 break
             found.append(channel)
         return found
@@ -177,7 +177,7 @@ class _Search:
             elif not self._next_part():
                 break
         links = sorted({channel // 2 for channels in self._around for channel in channels} - self._placed)
-        made += [self._unitary(link) for link in links]
+        made += [self._make_unitary(link) for link in links]
         return made
 
     def _next_part(self) -> bool:
@@ -206,7 +206,7 @@ class _Search:
         while waiting:
             switch = waiting.popleft()
             entered, branch = came[switch]
-            there = self._way(came, switch)
+            there = self._trace_back(came, switch)
             if best is not None and 2 * len(there) >= len(best):
                 break
             for channel in self._around[switch]:
@@ -220,28 +220,28 @@ class _Search:
                     waiting.append(target)
                     continue
                 elif came[target][1] != branch:
-                    found = (*there, channel, *(back ^ 1 for back in reversed(self._way(came, target))))
+                    found = (*there, channel, *(back ^ 1 for back in reversed(self._trace_back(came, target))))
                 else:
                     continue
                 if best is None or len(found) < len(best):
                     best = found
         return best
 
-    def _way(self, came: dict[int, tuple[int, int]], switch: int) -> tuple[int, ...]:
+    def _trace_back(self, came: dict[int, tuple[int, int]], switch: int) -> tuple[int, ...]:
         way = []
         while switch in came:
             way.append(came[switch][0])
             switch = self._source[way[-1]]
         return tuple(reversed(way))
 
-    def _unitary(self, link: int) -> Segment:
+    def _make_unitary(self, link: int) -> Segment:
         """A link as a segment of its own; the turns go where there are fewer links yet."""
-        ends = [(channel, self._before(self._target[channel])) for channel in (2 * link, 2 * link + 1)]
+        ends = [(channel, self._placed_channels(self._target[channel])) for channel in (2 * link, 2 * link + 1)]
         entering, others = min(ends, key=lambda end: (len(end[1]), self._target[end[0]]))
         self._placed.add(link)
         return Segment((entering,), tuple((entering, other) for other in others))
 
-    def _before(self, switch: int) -> list[int]:
+    def _placed_channels(self, switch: int) -> list[int]:
         return [channel for channel in self._around[switch] if channel // 2 in self._placed]
 
 

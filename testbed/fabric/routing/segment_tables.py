@@ -27,7 +27,7 @@ class Tables:
     next_hop: Ints
     ends: Ints  # switches with hosts that are connected with each other
 
-    def changed(self, before: Tables, topology: Topology) -> tuple[int, int]:
+    def count_changes(self, before: Tables, topology: Topology) -> tuple[int, int]:
         """How many switches need another entry than they had, and how many entries that is."""
         new = (self.next_hop != before.next_hop) & (self.next_hop != NEVER)
         at = np.concatenate([topology.channel_target, np.arange(topology.switch_count)])
@@ -217,7 +217,11 @@ def next_step(topology: Topology, before: SegmentHop, alive: Bools) -> SegmentHo
     tables = mended_tables(topology, before.tables, turns_of(topology, found, alive), ends)
     anew = _rebuild_tables(topology, before.found.start, alive, ends)
     return SegmentHop(
-        found, tables, *tables.changed(before.tables, topology), *anew.changed(before.tables, topology), anew
+        found,
+        tables,
+        *tables.count_changes(before.tables, topology),
+        *anew.count_changes(before.tables, topology),
+        anew,
     )
 
 

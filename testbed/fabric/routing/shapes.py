@@ -13,7 +13,7 @@ from testbed.fabric.routing.common import host_switches
 _RELATIONS = ("source_trees", "destination_trees", "paths")
 
 
-def malformed(topology: Topology, routes: object) -> str:
+def describe_malformed(topology: Topology, routes: object) -> str:
     """What is wrong with routes in their form, in a sentence; empty where nothing is."""
     if not isinstance(routes, Routes):
         return f"gave {type(routes).__name__} and not Routes"

@@ -25,7 +25,7 @@ class UpDownOptions(SelectionOptions):
     next_hop: Literal["arrival", "destination"] = "arrival"
 
 
-def upward(topology: Topology, root: int = 0) -> Bools:
+def upward_channels(topology: Topology, root: int = 0) -> Bools:
     """(C,) True for channels that go up, levels being hops from the root; the lower number breaks ties."""
     level = breadth_first_levels(topology, root)
     source, target = topology.channel_source, topology.channel_target
@@ -41,7 +41,7 @@ def route_updown(topology: Topology, options: UpDownOptions) -> Routes:
         InputError: the root is not a switch of the fabric.
     """
     root = switch_named(topology, options.root, "root")
-    up = upward(topology, root)
+    up = upward_channels(topology, root)
     before, after = all_turns(topology)
     turns = allow(topology, ~(~up[before] & up[after]), before, after)
     if options.next_hop == "destination":

@@ -51,7 +51,7 @@ class Graph:
 
 def check_graph(spec: Graph) -> list[Problem]:
     """Name what keeps the lists from being one fabric."""
-    return shortened(_name_problems(spec)) or _division(spec)
+    return shorten_problems(_name_problems(spec)) or _division(spec)
 
 
 def graph(spec: Graph) -> Topology:
@@ -68,7 +68,7 @@ def graph(spec: Graph) -> Topology:
     )
 
 
-def shortened(problems: Iterable[Problem]) -> list[Problem]:
+def shorten_problems(problems: Iterable[Problem]) -> list[Problem]:
     """The first problems, and a word where there are more."""
     found = list(islice(problems, _MAX_PROBLEMS + 1))
     if len(found) > _MAX_PROBLEMS:
@@ -160,7 +160,7 @@ def graph_of(listing: Listing, hosts_per_switch: int | None) -> Graph:
     Raises:
         InputError: the nodes and links are no fabric; each problem with its place in the file.
     """
-    problems = shortened(chain(listing.problems, _problems(listing, hosts_per_switch)))
+    problems = shorten_problems(chain(listing.problems, _problems(listing, hosts_per_switch)))
     if problems:
         raise InputError(problems)
     hosts = {node.name for node in listing.nodes if node.is_host}

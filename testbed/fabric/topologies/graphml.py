@@ -6,7 +6,7 @@ import re
 from xml.parsers import expat
 
 from testbed.base.errors import InputError, Problem
-from testbed.base.limits import DEPTH, allowed
+from testbed.base.limits import DEPTH, scaled_limit
 from testbed.fabric.topologies.graph import Link, Listing, Node
 
 # What may come before a document type declaration. The declaration is refused before anything is parsed, because it
@@ -67,7 +67,7 @@ class _Reader:
 
     def _start(self, tag: str, values: dict[str, str]) -> None:
         name = tag.rpartition("}")[2]
-        most = allowed(DEPTH)
+        most = scaled_limit(DEPTH)
         if len(self.open) > most:
             raise InputError.one(self.place, f"elements are nested too deeply: {most} in each other are the most")
         self.open.append(name)

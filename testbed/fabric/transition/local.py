@@ -227,14 +227,14 @@ def local_transition_problems(
     floods = transition.old.flood_links is not None
     off, found = set(down), []
     state = _State(topology, [*rules.values()], off)
-    under_way = state.reached(state.entries)
+    under_way = state.follow_all(state.entries)
     for number, step in enumerate(transition.steps, 1):
         where = f"step {number}, {step.action}"
         step.carried_out(rules, off)
         before, state = state, _State(topology, [*rules.values()], off)
         told = [*_out_of_order(before, state, under_way)] if step.action == "move" else []
         # Frames that have come so far go on by the rules of now; a step may wait until only those of now are left.
-        under_way = state.reached(state.entries if step.action == "drain" else under_way)
+        under_way = state.follow_all(state.entries if step.action == "drain" else under_way)
         told += state.problems(under_way, floods=floods)
         found += [Violation(TRANSITION, f"{where}: {one}") for one in told[:_MAX_SHOWN]]
     return found[:_MAX_SHOWN]
@@ -242,12 +242,12 @@ def local_transition_problems(
 
 def _out_of_order(before: _State, after: _State, under_way: Collection[tuple[Port, int]]) -> Iterator[str]:
     """Frames that one changed port sends another way, to a second one that does so as well."""
-    changing = {one for one in after.reached(under_way) if before.step(*one) != after.step(*one)}
+    changing = {one for one in after.follow_all(under_way) if before.step(*one) != after.step(*one)}
     for port, host in sorted(changing):
         following = after.step(port, host)[1]
         for met in before.ports(following, host) if following else ():
             if (met, host) in changing:
-                names = f"{before.named(port)} and then by {before.named(met)}, which change in one step"
+                names = f"{before.name_port(port)} and then by {before.name_port(met)}, which change in one step"
                 yield f"frames for {before.topology.host_name(host)} come by {names}"
 
 
@@ -267,7 +267,7 @@ class _State:
         ends = list(zip(self.topology.host_switch.tolist(), self.topology.host_port.tolist(), strict=True))
         return [(port, host) for sender, port in enumerate(ends) for host in range(len(ends)) if host != sender]
 
-    def reached(self, frames: Collection[tuple[Port, int]]) -> set[tuple[Port, int]]:
+    def follow_all(self, frames: Collection[tuple[Port, int]]) -> set[tuple[Port, int]]:
         """These and what they become on their way."""
         return {(port, host) for begin, host in frames for port in self.ports(begin, host)}
 
@@ -286,7 +286,7 @@ class _State:
             *_, last = self.ports(port, host)
             wrong, following = self.step(last, host)
             if wrong or following is not None:
-                came = f"a frame for {self.topology.host_name(host)} that comes by {self.named(port)}"
+                came = f"a frame for {self.topology.host_name(host)} that comes by {self.name_port(port)}"
                 yield f"{came} {wrong or 'circulates'}"
         everyone = range(self.topology.host_count)
         for source in everyone:
@@ -299,7 +299,7 @@ class _State:
             if dead:
                 yield f"a broadcast of {name} takes {self.topology.channel_name(dead[0])}, which is off"
 
-    def named(self, port: Port) -> str:
+    def name_port(self, port: Port) -> str:
         return f"port {port[1]} of {self.topology.switch_name(port[0])}"
 
     def step(self, port: Port, host: int) -> tuple[str, Port | None]:

@@ -8,7 +8,7 @@ from testbed.base.model import Ints, LocalPlan, Routes, SwitchModel, Topology, V
 from testbed.fabric.verify.deadlock import DEADLOCK, check_routes, find_deadlock
 from testbed.fabric.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
 from testbed.fabric.verify.limits import check_limits, check_local_limits
-from testbed.fabric.verify.local import check_arrivals, check_flood, malformed
+from testbed.fabric.verify.local import check_arrivals, check_flood, list_malformed
 from testbed.fabric.verify.local_delivery import check_local_delivery
 from testbed.fabric.verify.membership import check_entries, check_members, check_trees
 
@@ -52,7 +52,7 @@ def _local(
     topology: Topology, routes: Routes, plan: LocalPlan, model: SwitchModel | None
 ) -> tuple[list[Violation], Ints]:
     """Likewise for what means something inside one switch only."""
-    found = malformed(topology, plan, routes.layers)
+    found = list_malformed(topology, plan, routes.layers)
     if found:
         return found, np.zeros((0, 2), dtype=np.int32)
     arrivals, working = check_arrivals(topology, plan)

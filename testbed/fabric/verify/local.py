@@ -21,7 +21,7 @@ class Working:
     receives: Bools  # (V, ports + 1) True where a port of the switch is a member
 
 
-def malformed(topology: Topology, plan: LocalPlan, layers: int) -> list[Violation]:
+def list_malformed(topology: Topology, plan: LocalPlan, layers: int) -> list[Violation]:
     """Arrays of a wrong length, or with numbers of things that do not exist; nothing else can be checked then."""
     hosts, vlans = topology.host_count, plan.class_count
     entries, hops = len(plan.entry_vlan), layers * len(topology.channel_source)

@@ -54,7 +54,7 @@ def assign_renamed(topology: Topology, routes: Routes, options: RenamedOptions) 
     """
     refuse_layers("renamed", routes)
     arrivals = arrivals_of(topology, routes)
-    vlan, members = merged(arrivals, same_members=options.merge == "members")
+    vlan, members = merge_classes(arrivals, same_members=options.merge == "members")
     channels = len(topology.channel_source)
     vlan_switch = np.empty(len(members), dtype=np.int32)
     used = arrivals.order
@@ -103,7 +103,7 @@ def arrivals_of(topology: Topology, routes: Routes) -> Arrivals:
     return Arrivals(table, members, order, start)
 
 
-def merged(arrivals: Arrivals, *, same_members: bool) -> tuple[Ints, Bools]:
+def merge_classes(arrivals: Arrivals, *, same_members: bool) -> tuple[Ints, Bools]:
     """Step 4: (R,) VLAN of each class, -1 where none is in use, and (V, ports + 1) members of each VLAN.
 
     The paper merges wherever members are the same. Forwarding entries belong to a VLAN, so that is right only where

@@ -45,7 +45,7 @@ class CollectedTopology:
 
     # -------------------------------------------------------------------------------------------------------- heard
 
-    def hear(self, here: End, there: End, now: int) -> None:
+    def on_lldp(self, here: End, there: End, now: int) -> None:
         """A frame that `there` has sent came in `here`."""
         self._heard[here] = Heard(there, now)
 
@@ -53,18 +53,18 @@ class CollectedTopology:
         """Take for heard what the plan has, but by some ends, until that is not heard in time."""
         for here, there in self.planned.items():
             if here not in silent:
-                self.hear(here, there, now)
+                self.on_lldp(here, there, now)
 
-    def keep(self, here: End, now: int) -> None:
+    def extend(self, here: End, now: int) -> None:
         """What an end has heard last, if anything, still holds."""
         if here in self._heard:
-            self.hear(here, self._heard[here].of, now)
+            self.on_lldp(here, self._heard[here].of, now)
 
     def forget(self, ends: Collection[End]) -> None:
         """These ends carry nothing: what they have heard, and what has heard them, is no more."""
         self._heard = {here: said for here, said in self._heard.items() if here not in ends and said.of not in ends}
 
-    def late(self, now: int) -> list[End]:
+    def list_late(self, now: int) -> list[End]:
         """Ends that have missed some frames."""
         return [here for here, said in self._heard.items() if now - said.at > self._lasts / 2]
 
@@ -79,7 +79,7 @@ class CollectedTopology:
         """Which end each end hears."""
         return {here: said.of for here, said in self._heard.items()}
 
-    def silent(self) -> set[End]:
+    def silent_ends(self) -> set[End]:
         """Ends of the plan's links that do not hear the end that they should."""
         joined = self.joined
         return {here for here, there in self.planned.items() if joined.get(here) != there}
@@ -102,8 +102,8 @@ class CollectedTopology:
                 named |= {one, other}
                 back = "" if joined.get(one) == other and joined.get(other) == one else ", in one direction"
                 found.append(
-                    f"{self._name(one)} is joined to {self._name(other)}{back}; in the plan {self._lead(one)}, and "
-                    f"{self._lead(other)}"
+                    f"{self._name(one)} is joined to {self._name(other)}{back}; "
+                    f"in the plan {self._describe_end(one)}, and {self._describe_end(other)}"
                 )
         for one, other in _pairs(self.planned):
             deaf = [(here, there) for here, there in ((one, other), (other, one)) if joined.get(here) != there]
@@ -116,7 +116,7 @@ class CollectedTopology:
                 found.append(f"{self._name(here)} hears nothing of {self._name(there)}, which hears it")
         return found
 
-    def _lead(self, end: End) -> str:
+    def _describe_end(self, end: End) -> str:
         """Where an end leads in the plan."""
         name = self._name(end)
         if end in self.planned:

@@ -34,7 +34,7 @@ class Installer(Protocol):
     What it adds no frame meets until PVIDs change; what it is to take away no frame meets any more.
     """
 
-    def taken(self) -> Collection[int]:
+    def vlans_in_use(self) -> Collection[int]:
         """Identifiers of all VLANs that switches have anything of."""
 
     def divert(self, hosts: Ints, backups: Ints) -> None:
@@ -118,7 +118,7 @@ class SegmentManager:
             raise VerificationError(f"the backup paths are not safe: {problems[0].sentence}")
         self.state = threading.RLock()
         self.tracker = FailureTracker(topology)
-        self._damage = self.tracker.failed()
+        self._damage = self.tracker.failed_elements()
         self._settled = self._damage  # what the tables that are installed know of
         self.now = self.whole
         self._backup = np.full(topology.host_count, -1, dtype=np.int32)
@@ -146,7 +146,7 @@ class SegmentManager:
         tracker.silent = set(known.silent)
         before = FailureTracker(self._topology)
         before.down, before.dead, before.silent = set(known.down), set(known.dead), set(known.silent)
-        self._damage = self._settled = before.failed()
+        self._damage = self._settled = before.failed_elements()
         self.now = known.tables(self._topology, self.whole, self._settled, self._ways)
         self._failures.take_over(known.events)
         self._count = len(known.events)
@@ -158,7 +158,7 @@ class SegmentManager:
         Raises:
             InputError: there are none.
         """
-        self._damage = self._settled = self.tracker.failed()
+        self._damage = self._settled = self.tracker.failed_elements()
         self.now = recovered_tables(self._topology, self.whole, self.whole, self._settled, self._ways)
 
     def begin(self, install: Installer) -> None:
@@ -171,7 +171,7 @@ class SegmentManager:
 
     def react(self, heard: float) -> None:
         """Divert the hosts that a new failure hits; the other thread does the rest. `heard` of it is s, monotonic."""
-        before, failed = self._damage, self.tracker.failed()
+        before, failed = self._damage, self.tracker.failed_elements()
         if failed.same_as(before):
             return
         worse = bool((failed.links & ~before.links).any())
@@ -226,7 +226,7 @@ class SegmentManager:
             if not self._ready:
                 self._get_ready()
             return True
-        taken = self._install.taken()
+        taken = self._install.vlans_in_use()
         after = recovered_tables(self._topology, self.whole, now, failed, self._ways, taken)
         self._install.add_paths(after)
         if not self._move(count, after):

@@ -32,7 +32,7 @@ class FailureTracker:
         self.dead: set[int] = set()
         self.silent: set[tuple[int, int]] = set()
 
-    def connected(self, number: int, ports: Collection[int]) -> None:
+    def switch_connected(self, number: int, ports: Collection[int]) -> None:
         """A switch is there, and of its ports these are down."""
         down = {(number, port) for port in ports if self.has_neighbour(number, port)}
         self.dead.discard(number)
@@ -46,7 +46,7 @@ class FailureTracker:
         """Whether a link or a host is behind a port."""
         return (number, port) in self._behind
 
-    def failed(self) -> FailedElements:
+    def failed_elements(self) -> FailedElements:
         """What all this leaves dead."""
         behind = [self._behind[end] for end in self.down | self.silent]
         links, hosts = ([number for kind, number in behind if kind == which] for which in ("link", "host"))

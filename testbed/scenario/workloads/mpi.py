@@ -22,7 +22,7 @@ from typing import Literal
 from testbed.base.trust import JobFolder
 from testbed.scenario.workloads import mpi_hpl, mpi_imb, mpi_json, mpi_osu, npb
 from testbed.scenario.workloads.mpi_machines import PORT, Proxy, starting
-from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, short
+from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, shorten_line
 from testbed.scenario.workloads.mpi_placement import Ranks
 
 # Entering a host keeps environment, working directory and open files; paths are then those of the host's mount
@@ -268,7 +268,7 @@ def check(job: MpiJob, text: str, ranks: Ranks) -> ParsedJob:
     """
     if not re.search(job.success, text, re.MULTILINE):
         last = text.rstrip().rpartition("\n")[2]
-        ending = f'it ends with "{short(last)}"' if last else "it is empty"
+        ending = f'it ends with "{shorten_line(last)}"' if last else "it is empty"
         raise JobOutputError(
             f'The output of MPI job {job.name} does not match its success pattern "{job.success}": {ending}.'
         )

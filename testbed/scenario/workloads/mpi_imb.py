@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from testbed.base.model import Sample
-from testbed.scenario.workloads.mpi_output import MEGABYTE, MICROSECOND, JobOutputError, ParsedJob, over_ranks, short
+from testbed.scenario.workloads.mpi_output import (
+    MEGABYTE,
+    MICROSECOND,
+    JobOutputError,
+    ParsedJob,
+    over_ranks,
+    shorten_line,
+)
 from testbed.scenario.workloads.mpi_placement import Ranks
 
 _TITLE = re.compile(r"^# Benchmarking (\S+)\s*$")
@@ -100,7 +107,7 @@ def _row(table: _Table, line: str) -> dict[str, float]:
     except ValueError:
         values = []
     if len(values) != len(table.columns) or "#repetitions" not in table.columns:
-        raise JobOutputError(f'IMB has no figure for {table.name} where it says "{short(line.strip())}".')
+        raise JobOutputError(f'IMB has no figure for {table.name} where it says "{shorten_line(line.strip())}".')
     return dict(zip(table.columns, values, strict=True))
 
 
@@ -137,11 +144,11 @@ def _crossing(benchmark: str, group: Group, ranks: Ranks) -> int:
 
 
 def _two(group: Group, ranks: Ranks) -> int:
-    return 2 * ranks.apart(group[0], group[1])
+    return 2 * ranks.on_different_hosts(group[0], group[1])
 
 
 def _chain(group: Group, ranks: Ranks) -> int:
-    return sum(ranks.apart(one, group[(place + 1) % len(group)]) for place, one in enumerate(group))
+    return sum(ranks.on_different_hosts(one, group[(place + 1) % len(group)]) for place, one in enumerate(group))
 
 
 def _other_hosts(group: Group, ranks: Ranks) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from testbed.base.model import Sample
-from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, over_ranks, short
+from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, over_ranks, shorten_line
 
 
 def parse(text: str) -> ParsedJob:
@@ -37,7 +37,7 @@ def parse(text: str) -> ParsedJob:
         if not raw.strip():
             continue
         if end is not None:
-            raise JobOutputError(f'Line {number} of the job\'s output comes after its end line: "{short(raw)}".')
+            raise JobOutputError(f'Line {number} of the job\'s output comes after its end line: "{shorten_line(raw)}".')
         line = _Line(number, raw)
         test = line.object.get("test")
         if test == "end":
@@ -71,7 +71,7 @@ class _Line:
             raise self.error("is not a JSON object")
 
     def error(self, fault: str) -> JobOutputError:
-        return JobOutputError(f'Line {self.number} of the job\'s output {fault}: "{short(self.raw)}".')
+        return JobOutputError(f'Line {self.number} of the job\'s output {fault}: "{shorten_line(self.raw)}".')
 
     def count(self, key: str) -> int:
         value = self.object.get(key)

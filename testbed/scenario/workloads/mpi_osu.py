@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass, field
 
 from testbed.base.model import Sample
-from testbed.scenario.workloads.mpi_output import MEGABYTE, MICROSECOND, JobOutputError, ParsedJob, over_ranks, short
+from testbed.scenario.workloads.mpi_output import (
+    MEGABYTE,
+    MICROSECOND,
+    JobOutputError,
+    ParsedJob,
+    over_ranks,
+    shorten_line,
+)
 from testbed.scenario.workloads.mpi_placement import Ranks
 
 _TITLE = re.compile(r"^# (?:OSU(?:-style)? )?MPI (.*\S) Test\b")
@@ -58,7 +65,7 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
             continue
         if match := _TITLE.match(line):
             if match[1] not in _TESTS:
-                raise JobOutputError(f'The output has a test that is not known: "{short(match[1])}".')
+                raise JobOutputError(f'The output has a test that is not known: "{shorten_line(match[1])}".')
             tables.append(_Table(match[1], _TESTS[match[1]]))
         elif not tables:
             continue
@@ -78,7 +85,7 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
         raise JobOutputError("The output has no table of an OSU test.")
     for table in tables:
         if not table.rows:
-            raise JobOutputError(f'The output has no figure for "{short(table.title)}".')
+            raise JobOutputError(f'The output has no figure for "{shorten_line(table.title)}".')
     return ParsedJob(tuple(samples), fabric_bytes, verified)
 
 
@@ -93,9 +100,11 @@ def _row(table: _Table, line: str) -> dict[str, str]:
     row = dict(zip(table.columns, words, strict=False))
     numbers = [word for column, word in row.items() if column != "validation"]
     if len(words) != len(table.columns) or not all(re.fullmatch(r"\d+(\.\d+)?", word) for word in numbers):
-        raise JobOutputError(f'The output of "{short(table.title)}" has a line that is not known: "{short(line)}".')
+        raise JobOutputError(
+            f'The output of "{shorten_line(table.title)}" has a line that is not known: "{shorten_line(line)}".'
+        )
     if row.get("validation", "Pass") != "Pass":
-        raise JobOutputError(f'"{short(table.title)}" received wrong data at {row["size"]} bytes.')
+        raise JobOutputError(f'"{shorten_line(table.title)}" received wrong data at {row["size"]} bytes.')
     return row
 
 
@@ -123,7 +132,7 @@ def _figure(table: _Table, row: dict[str, str], *columns: str) -> float:
     for column in columns:
         if column in row:
             return float(row[column])
-    raise JobOutputError(f'The output of "{short(table.title)}" has no column {" or ".join(columns)}.')
+    raise JobOutputError(f'The output of "{shorten_line(table.title)}" has no column {" or ".join(columns)}.')
 
 
 def _bytes(table: _Table, row: dict[str, str], ranks: Ranks) -> int:
@@ -133,4 +142,4 @@ def _bytes(table: _Table, row: dict[str, str], ranks: Ranks) -> int:
     if table.test == "alltoall":
         return ranks.pairs_apart() * size * iterations
     messages = {"latency": 2, "bw": table.window, "bibw": 2 * table.window}[table.test]
-    return messages * size * iterations if ranks.apart(*table.pair) else 0
+    return messages * size * iterations if ranks.on_different_hosts(*table.pair) else 0

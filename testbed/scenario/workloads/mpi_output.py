@@ -28,7 +28,7 @@ class ParsedJob:
     computing: float | None = None
 
 
-def short(text: str) -> str:
+def shorten_line(text: str) -> str:
     """Return a line, cut where it gets long."""
     return text if len(text) <= 80 else text[:79] + "…"
 

@@ -23,7 +23,7 @@ class Ranks:
         """Return the number of ranks."""
         return len(self.hosts)
 
-    def apart(self, one: int, other: int) -> bool:
+    def on_different_hosts(self, one: int, other: int) -> bool:
         """Whether two ranks are on different hosts, so that what they send each other crosses the fabric."""
         return self.hosts[one] != self.hosts[other]
 

@@ -12,7 +12,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.model import Sample, Topology
 from testbed.scenario.workloads import mpi_placement
-from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, short
+from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, shorten_line
 from testbed.scenario.workloads.mpi_placement import Ranks
 from testbed.scenario.workloads.spec import Kernel, Mpi, Npb, ProblemClass
 
@@ -141,7 +141,9 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
             samples.append(Sample(metric, value, "s", {**labels, "over": "ranks", "statistic": statistic}))
     moved = split.get("fabric_bytes")
     if isinstance(moved, bool) or not isinstance(moved, int) or moved < 0:
-        raise JobOutputError(f'The last line of the NPB kernel has no whole number "fabric_bytes": "{short(last)}".')
+        raise JobOutputError(
+            f'The last line of the NPB kernel has no whole number "fabric_bytes": "{shorten_line(last)}".'
+        )
     shares = [computing / max(computing + waiting, 1e-9) for computing, waiting in zip(*parts, strict=True)]
     return ParsedJob(tuple(samples), moved, verified=True, computing=statistics.median(shares))
 
@@ -158,7 +160,7 @@ def _number(rows: Mapping[str, str], name: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:  # Fortran prints stars where a figure does not fit
-        raise JobOutputError(f'The NPB kernel gives "{short(rows[name])}" as {name}, which is not a number.')
+        raise JobOutputError(f'The NPB kernel gives "{shorten_line(rows[name])}" as {name}, which is not a number.')
     return value
 
 
@@ -166,7 +168,7 @@ def _json(line: str) -> dict[str, object]:
     try:
         found: dict[str, object] = json.loads(line)
     except (ValueError, RecursionError):
-        raise JobOutputError(f'The last line of the NPB kernel is not a JSON object: "{short(line)}".') from None
+        raise JobOutputError(f'The last line of the NPB kernel is not a JSON object: "{shorten_line(line)}".') from None
     return found
 
 
@@ -178,6 +180,6 @@ def _seconds(split: Mapping[str, Any], key: str, ranks: int, line: str) -> Seque
         or not all(isinstance(value, int | float) and 0 <= value < 1e9 for value in values)
     ):
         raise JobOutputError(
-            f'The last line of the NPB kernel has no "{key}" of each of {ranks} ranks: "{short(line)}".'
+            f'The last line of the NPB kernel has no "{key}" of each of {ranks} ranks: "{shorten_line(line)}".'
         )
     return [float(value) for value in values]

@@ -26,7 +26,7 @@ class Passage:
     sent: Floats  # (N,) s, monotonic
     received: Floats  # (N,) likewise, NaN for those that did not arrive
 
-    def between(self, start: float, end: float) -> Passage:
+    def sent_between(self, start: float, end: float) -> Passage:
         """Those that were sent in a time."""
         chosen = (self.sent >= start) & (self.sent < end)
         return Passage(self.sent[chosen], self.received[chosen])

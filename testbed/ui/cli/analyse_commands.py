@@ -17,9 +17,9 @@ from testbed.ui.cli.output import (
     messages,
     plan_scenario,
     print_json,
+    print_lines,
     results,
-    say,
-    working,
+    show_progress,
     write_file,
 )
 from testbed.ui.cli.vary import VARY, Variant, variants
@@ -56,13 +56,13 @@ def analyse(
     from testbed.experiments.analyse.load import ALL_TO_ALL
     from testbed.experiments.analyse.table import remarks, rich_table
 
-    with working("planning, proving and counting"):
+    with show_progress("planning, proving and counting"):
         asked = variants(vary) if vary else [Variant("", ())]
         found = _analyses(names, settings or [], asked, patterns or [ALL_TO_ALL], plot)
     if plot is not None:
         from testbed.experiments.analyse.plot import as_csv, draw
 
-        with working("drawing"):
+        with show_progress("drawing"):
             write_file(plot, draw(found, plot.suffix[1:].lower()))
             write_file(plot.with_suffix(".csv"), as_csv(found).encode())
     if form is Format.json:
@@ -70,9 +70,9 @@ def analyse(
     else:
         results.print(rich_table(found))
         for text in remarks(found):
-            say(text)
+            print_lines(text)
         if plot is not None:
-            say([f"plot: {plot}", f"data: {plot.with_suffix('.csv')}"])
+            print_lines([f"plot: {plot}", f"data: {plot.with_suffix('.csv')}"])
         for analysis in found:
             _print_violations(analysis.plan)
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
@@ -121,7 +121,7 @@ def _plot_problems(plot: Path | None, scenarios: int) -> list[Problem]:
 
 def _print_violations(plan: Plan) -> None:
     for violation in plan.violations:
-        say(f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}", "red", to=messages)
+        print_lines(f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}", "red", to=messages)
 
 
 @app.command(epilog="Examples: testbed explain torus4x4 h1 h16   |   testbed explain torus8x8 s2 s31 --format json")
@@ -138,7 +138,7 @@ def explain(
     """
     from testbed.experiments.analyse import explain as explain_pair
 
-    with working("planning and proving"):
+    with show_progress("planning and proving"):
         plan = plan_scenario(name, settings)
         found = explain_pair(plan, source, destination)
     if form is Format.json:
@@ -152,7 +152,7 @@ def explain(
 def _print_explanation(found: Explanation) -> None:
     from rich.table import Table
 
-    say(f"{found.scenario}: {found.source} to {found.destination}, {found.routing}, {found.assignment}")
+    print_lines(f"{found.scenario}: {found.source} to {found.destination}, {found.routing}, {found.assignment}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     layers = any(step.layer is not None for step in found.steps)
     vlans = any(step.vlan is not None for step in found.steps)
@@ -168,21 +168,21 @@ def _print_explanation(found: Explanation) -> None:
         cells += ["" if step.layer is None else str(step.layer)] if layers else []
         table.add_row(*cells)
     results.print(table)
-    say("rules it matches:")
+    print_lines("rules it matches:")
     for step in found.steps:
         for rule in step.rules:
-            say(f"  {step.switch}  {rule}")
+            print_lines(f"  {step.switch}  {rule}")
     if found.shorter is None:
-        say(f"{_count(found.hops, 'hop')}; no path has fewer")
+        print_lines(f"{_count(found.hops, 'hop')}; no path has fewer")
     else:
         way = " ".join(found.shorter.switches)
-        say(f"{_count(found.hops, 'hop')}; a path of {_count(found.shorter.hops, 'hop')} is there: {way}")
-        say(f"  not taken: {found.shorter.reason}")
+        print_lines(f"{_count(found.hops, 'hop')}; a path of {_count(found.shorter.hops, 'hop')} is there: {way}")
+        print_lines(f"  not taken: {found.shorter.reason}")
     if found.backup is not None:
         shared = _count(found.shared_links, "link") if found.shared_links else "no link"
-        say(f"backup path, {shared} in common: {' '.join(found.backup)}")
+        print_lines(f"backup path, {shared} in common: {' '.join(found.backup)}")
     for note in found.notes:
-        say(f"note: {note}")
+        print_lines(f"note: {note}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from testbed.base.errors import naming_options
 from testbed.base.others_text import escape_controls
 from testbed.base.version import __version__
 from testbed.ui.cli.output import Format, messages, printable_everywhere, tell_every_step
-from testbed.ui.cli.trusting import asking, trust_programs
+from testbed.ui.cli.trusting import ask_for_trust, trust_programs
 
 # Every command, in the order in which help shows them.
 PANELS: dict[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; of a value that is refused tell only the sentence, without the library's words before it."""
         try:
-            with naming_options(), asking() if ctx.parent is None else nullcontext():
+            with naming_options(), ask_for_trust() if ctx.parent is None else nullcontext():
                 return super().invoke(ctx)
         except typer.TyperException as error:
             said = escape_controls(getattr(error, "message", ""))  # the library prints it by itself

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, cut
+from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, shorten_middle
 from testbed.base.units import counted
 from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.check_command import texts_of
-from testbed.ui.cli.output import Format, messages, print_json, say, working
+from testbed.ui.cli.output import Format, messages, print_json, print_lines, show_progress
 
 if TYPE_CHECKING:
     from testbed.devices.audit import Audit
@@ -54,30 +54,30 @@ def audit(
     from testbed.devices.audit.folder import read_network
     from testbed.devices.audit.told import explain_port
 
-    with working("reading configurations and cables"):
+    with show_progress("reading configurations and cables"):
         network = read_network(texts_of(folder), dialect)
     if explain is not None:
         for line in explain_port(network, explain):
-            say(line)
+            print_lines(line)
         return
-    with working("following every pair and every broadcast"):
+    with show_progress("following every pair and every broadcast"):
         found = audited(network, pauses=pauses)
     if form is Format.json:
         print_json(found.as_object())
         raise typer.Exit(_EXIT_CODES[found.verdict])
     for finding in found.findings[:_MAX_SHOWN]:
-        say(cut(str(finding)))
+        print_lines(shorten_middle(str(finding)))
     if len(found.findings) > _MAX_SHOWN:
-        say(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
+        print_lines(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
     for sentence in found.network.unclear[:_MAX_SHOWN]:
-        say(cut(f"not understood: {sentence}"))
+        print_lines(shorten_middle(f"not understood: {sentence}"))
     if len(found.network.unclear) > _MAX_SHOWN:
-        say(f"… and {len(found.network.unclear) - _MAX_SHOWN} more; --format json has all")
+        print_lines(f"… and {len(found.network.unclear) - _MAX_SHOWN} more; --format json has all")
     for note in found.notes:
-        say(cut(f"note: {note}"), to=messages)
-    loops = len(found.looping)
+        print_lines(shorten_middle(f"note: {note}"), to=messages)
+    loops = len(found.looping_vlans)
     looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
-    say(
+    print_lines(
         f"{folder}: {_summary(found)}: "
         f"{counted(len(network.switches), 'switch', 'es')}, {counted(network.links, 'link')}, "
         f"{counted(len(network.hosts), 'host')}, {counted(len(network.vlans), 'VLAN')}; "
@@ -90,7 +90,7 @@ def audit(
 
 def _summary(found: Audit) -> str:
     """The verdict in words."""
-    parts = [f"nothing was audited, since {found.nothing}"] * bool(found.nothing)
+    parts = [f"nothing was audited, since {found.why_not_audited}"] * bool(found.why_not_audited)
     parts += [counted(len(found.findings), "finding")] * bool(found.findings)
     parts += [f"{counted(len(found.network.unclear), 'line')} not understood"] * bool(found.network.unclear)
     return ", ".join(parts) or "nothing is wrong"

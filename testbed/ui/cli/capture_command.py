@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from testbed.base.errors import EXIT_PASS, EXIT_WARNINGS, InputError, LabError, StorageError
 from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.interrupts import Interrupted
-from testbed.ui.cli.output import Format, messages, print_json, results, say, steps
+from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, steps
 
 if TYPE_CHECKING:
     from testbed.experiments.run.capture import Recorded
@@ -102,7 +102,7 @@ def capture(
             f"{so_far.lost} further frames passed faster than they could be kept; name a filter, or a link with less"
             " traffic"
         )
-        say(sentence, "yellow", to=messages)
+        print_lines(sentence, "yellow", to=messages)
     raise typer.Exit(EXIT_WARNINGS if so_far.lost else EXIT_PASS)
 
 

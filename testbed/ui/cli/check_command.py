@@ -14,10 +14,10 @@ import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 from testbed.base.files import read_text
-from testbed.base.limits import CONFIGURATION, LINE, allowed, too_much
+from testbed.base.limits import CONFIGURATION, LINE, scaled_limit, too_much
 from testbed.ui.cli.app import FORMAT, SETTINGS, app
 from testbed.ui.cli.export_commands import MANIFEST, Floods, _manifest, _read_macs
-from testbed.ui.cli.output import Format, messages, print_json, results, say, working
+from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, show_progress
 from testbed.ui.cli.verify_command import read_plan
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ def check(
         macs=addresses or options.macs,
         floods=options.floods if floods is None else floods.value,
     )
-    with working("planning, reading and walking"):
+    with show_progress("planning, reading and walking"):
         found = check_files(read_plan(against, settings or []), files, options)
     if form is CheckFormat.json:
         print_json(found.as_object())
     elif form is CheckFormat.diff:
         sys.stdout.write(found.diff)
         for problem in found.unread:
-            say(str(problem), "red", to=messages)
+            print_lines(str(problem), "red", to=messages)
     else:
         _print(place, against, found)
     raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
@@ -109,7 +109,7 @@ def import_files(
     form: FORMAT = Format.text,
 ) -> None:
     """Do what check does; this name is understood for one more release."""
-    say("testbed import is called testbed check now", "yellow", to=messages)
+    print_lines("testbed import is called testbed check now", "yellow", to=messages)
     check(
         against, folder, dialect=None, ports=None, macs=None, floods=None, bridge=None, running=running,
         settings=settings, form=CheckFormat(form.value),
@@ -181,7 +181,7 @@ def readable(text: str) -> str:
         OSError: it has such a line, and is not JSON, which may be all in one.
     """
     longest = 0 if text.lstrip()[:1] in ("{", "[") else max(map(len, text.split("\n")))
-    most = allowed(LINE)
+    most = scaled_limit(LINE)
     if longest > most:
         raise OSError(errno.EFBIG, too_much(f"it has a line of {longest:,} characters", most, "in one"))
     return text
@@ -190,9 +190,11 @@ def readable(text: str) -> str:
 def _print(place: str, against: str, found: Comparison) -> None:
     if found.other_plan is not None:
         note = f"note: {place} was written from the plan {found.other_plan}, and {against} is another one now"
-        say(note, to=messages)
+        print_lines(note, to=messages)
     if found.assumed:
-        say(f"note: {len(found.assumed)} switches have no configuration here and are taken as planned", to=messages)
+        print_lines(
+            f"note: {len(found.assumed)} switches have no configuration here and are taken as planned", to=messages
+        )
     astray = found.count_misrouted()
     settings = [str(one) for one in found.settings]
     for heading, lines in (
@@ -204,9 +206,9 @@ def _print(place: str, against: str, found: Comparison) -> None:
         if lines:
             results.print(f"{heading}: {len(lines)}", style="bold", markup=False)
         for line in lines[:_MAX_SHOWN]:
-            say(f"  {line}")
+            print_lines(f"  {line}")
         if len(lines) > _MAX_SHOWN:
             results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
     verdict = "matches" if found.same else "DIFFERS FROM"
     walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
-    say(f"{place} {verdict} {against}: every setting compared, {walked}", "green" if found.same else "red")
+    print_lines(f"{place} {verdict} {against}: every setting compared, {walked}", "green" if found.same else "red")

@@ -13,7 +13,16 @@ import typer
 
 from testbed.base.errors import EXIT_PASS, EXIT_WARNINGS, InputError, Problem, TestbedError
 from testbed.ui.cli.app import FORMAT, app
-from testbed.ui.cli.output import Format, form_problems, messages, print_json, say, steps, working, write_file
+from testbed.ui.cli.output import (
+    Format,
+    form_problems,
+    messages,
+    print_json,
+    print_lines,
+    show_progress,
+    steps,
+    write_file,
+)
 from testbed.ui.cli.workers import CLUSTER, INSECURE, cluster_of
 
 if TYPE_CHECKING:
@@ -68,12 +77,12 @@ def compare(
     problems = form_problems("--output", output)
     if problems:
         raise InputError(problems)
-    with working("reading and comparing"):
+    with show_progress("reading and comparing"):
         found = compare_runs(_load(folders), baseline=baseline, metrics=metrics or (), swept=swept, each=each)
     if output is not None:
         from testbed.experiments.compare.figure import draw
 
-        with working("drawing"):
+        with show_progress("drawing"):
             write_file(output, draw(found, output.suffix[1:].lower(), title=title))
             write_file(output.with_suffix(".csv"), as_csv(found).encode())
     if form is TableFormat.json:
@@ -81,9 +90,9 @@ def compare(
     elif form is TableFormat.csv:
         sys.stdout.write(as_csv(found))
     else:
-        say(table_text(found).splitlines(), whole=True)
+        print_lines(table_text(found).splitlines(), whole=True)
         if output is not None:
-            say([f"figure: {output}", f"data:   {output.with_suffix('.csv')}"])
+            print_lines([f"figure: {output}", f"data:   {output.with_suffix('.csv')}"])
     raise typer.Exit(EXIT_WARNINGS if found.left_out or found.warned else EXIT_PASS)
 
 
@@ -172,7 +181,7 @@ def sweep(
         except BaseException:  # also Ctrl-C
             asked = "" if repeats is None else f" --repeats {repeats}"
             asked += "" if cluster is None else f" --cluster {cluster}{' --insecure' if insecure else ''}"
-            say(f"go on with: testbed sweep {name}{asked} --resume", to=messages)
+            print_lines(f"go on with: testbed sweep {name}{asked} --resume", to=messages)
             raise
     if form is Format.json:
         print_json(outcome.as_object())
@@ -183,15 +192,15 @@ def sweep(
 
 def _print_outcome(outcome: SweepOutcome) -> None:
     for text in outcome.tables:
-        say(text.splitlines())
+        print_lines(text.splitlines())
     for entry in outcome.record.entries:
         if entry.verdict != "pass":
-            say(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")
+            print_lines(f"{entry.verdict or entry.state}: {entry.label}: {entry.error or '; '.join(entry.reasons)}")
         if entry.advice:
-            say(f"  {entry.advice}")
+            print_lines(f"  {entry.advice}")
     for problem in outcome.problems:
-        say(problem, "yellow", to=messages)
-    say(f"runs: {outcome.counts}")
+        print_lines(problem, "yellow", to=messages)
+    print_lines(f"runs: {outcome.counts}")
     for written in outcome.files:
-        say(f"written: {written}")
-    say(f"results: {outcome.folder}")
+        print_lines(f"written: {written}")
+    print_lines(f"results: {outcome.folder}")

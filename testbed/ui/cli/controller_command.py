@@ -9,7 +9,7 @@ import typer
 
 from testbed.base.errors import EXIT_WARNINGS, InputError
 from testbed.ui.cli.app import FORMAT, LAB, app
-from testbed.ui.cli.output import Format, print_json, say
+from testbed.ui.cli.output import Format, print_json, print_lines
 
 if TYPE_CHECKING:
     from testbed.base.messages import ControllerStatus
@@ -48,7 +48,7 @@ def controller(
     if form is Format.json:
         print_json({"lab": entry.name, "controller": name, **asdict(told)})
     else:
-        say(_words(f"{entry.name}: {name}", told), whole=True)
+        print_lines(_words(f"{entry.name}: {name}", told), whole=True)
     if told.wiring or told.in_step < len(told.switches):
         raise typer.Exit(EXIT_WARNINGS)
 

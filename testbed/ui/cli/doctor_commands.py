@@ -10,7 +10,7 @@ import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_WARNINGS
 from testbed.ui.cli.app import FORMAT, app
-from testbed.ui.cli.output import Format, print_json, results, say, steps
+from testbed.ui.cli.output import Format, print_json, print_lines, results, steps
 
 if TYPE_CHECKING:
     from testbed.engines.machine.calibration import Calibration
@@ -60,9 +60,9 @@ def doctor(
         _print_capabilities(found)
         if measured is not None:
             _print_calibration(measured)
-            say(f"        stored in {calibration.file()}")
+            print_lines(f"        stored in {calibration.file()}")
         for stray in strays:
-            say(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
+            print_lines(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
     if not complete or strays:
         raise typer.Exit(EXIT_WARNINGS if possible else EXIT_FAIL)
 
@@ -79,8 +79,8 @@ def _compile(form: Format) -> None:
         print_json({"parts": len(COMMANDS), "seconds": seconds, "problems": problems})
     else:
         for problem in problems:
-            say(problem, "yellow")
-        say(f"compiled in {seconds:g} s; first calls do not wait for it any more")
+            print_lines(problem, "yellow")
+        print_lines(f"compiled in {seconds:g} s; first calls do not wait for it any more")
     if problems:
         raise typer.Exit(EXIT_WARNINGS)
 
@@ -102,10 +102,10 @@ def _print_capabilities(found: Iterable[Capability]) -> None:
         )
         results.print(mark, style=style, end="")
         results.print(f" {capability.name}: ", end="")
-        say(capability.detail)
+        print_lines(capability.detail)
         if not capability.present:
-            say(f"        without it: {capability.consequence}")
-            say(f"        remedy: {capability.remedy}")
+            print_lines(f"        without it: {capability.consequence}")
+            print_lines(f"        remedy: {capability.remedy}")
 
 
 def _print_calibration(found: Calibration) -> None:
@@ -118,4 +118,4 @@ def _print_calibration(found: Calibration) -> None:
         f"a switch delays a frame by {median:.0f} µs of laboratory time ({low:.0f} to {high:.0f} over several rounds)",
         f"measured {when}; lab.dilation: auto begins its search there",
     ):
-        say(f"        {line}")
+        print_lines(f"        {line}")

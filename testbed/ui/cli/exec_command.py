@@ -54,7 +54,7 @@ def execute(
     try:
         topology, facts = lab.plan().topology, lab.facts
         if where in facts.holders:
-            lab.show(Path.cwd(), [where])
+            lab.share_folder(Path.cwd(), [where])
     finally:
         lab.close()
     addresses = {topology.host_name(host): host_ip(host) for host in range(topology.host_count)}

@@ -12,7 +12,7 @@ import typer
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, did_you_mean
 from testbed.base.others_text import csv_text
 from testbed.ui.cli.app import FORMAT, Commands, app
-from testbed.ui.cli.output import Format, messages, print_json, results, say, steps, working
+from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, show_progress, steps
 
 if TYPE_CHECKING:
     from testbed.ui.teaching.course import Exercise, Task
@@ -82,8 +82,8 @@ def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     if form is Format.json:
         print_json({"exercise": found.name, "folder": str(place), "sheet": str(place / course.SHEET)})
         return
-    say(f"{found.title}, {found.minutes} minutes, {found.points:g} points. Read {place / course.SHEET}; then:")
-    say(f"  testbed exercise check {found.name}{'' if folder is None else f' {folder}'}")
+    print_lines(f"{found.title}, {found.minutes} minutes, {found.points:g} points. Read {place / course.SHEET}; then:")
+    print_lines(f"  testbed exercise check {found.name}{'' if folder is None else f' {folder}'}")
 
 
 @exercise.command(
@@ -94,7 +94,7 @@ def check(name: NAME_OR_HERE = None, folder: WORK = None, form: FORMAT = Format.
     from testbed.ui.teaching import course, grade, work
 
     found = course.find(work.name_or_here(name))
-    with working("judging what is in the folder"):
+    with show_progress("judging what is in the folder"):
         result = grade.check(found, work.place_of(found.name, folder))
     if form is Format.json:
         print_json(result.as_dict())
@@ -105,14 +105,14 @@ def check(name: NAME_OR_HERE = None, folder: WORK = None, form: FORMAT = Format.
 
 def _print_result(result: Result) -> None:
     for task in result.tasks:
-        say(f"{task.task.name}: {task.task.title}  ({task.points:g} of {task.task.points:g} points)", "bold")
+        print_lines(f"{task.task.name}: {task.task.title}  ({task.points:g} of {task.task.points:g} points)", "bold")
         for one, says in zip(task.demands, task.sentences, strict=True):
             holds = not one.wrong
-            say(f"  {'holds' if holds else 'open '}  {says}", "green" if holds else None)
-    say(f"{result.exercise.name}: {result.points:g} of {result.exercise.points:g} points", "bold")
+            print_lines(f"  {'holds' if holds else 'open '}  {says}", "green" if holds else None)
+    print_lines(f"{result.exercise.name}: {result.points:g} of {result.exercise.points:g} points", "bold")
     first = next((task for task in result.tasks if any(one.wrong for one in task.demands)), None)
     if first is not None:
-        say(f"a hint: testbed exercise hint {result.exercise.name} --task {first.task.name}")
+        print_lines(f"a hint: testbed exercise hint {result.exercise.name} --task {first.task.name}")
 
 
 @exercise.command(epilog="Example: testbed exercise hint 03-vlans-by-hand --task one --number 2")
@@ -135,7 +135,7 @@ def hint(
     if form is Format.json:
         print_json({"task": chosen.name, "number": number, "of": len(chosen.hints), "hint": text})
         return
-    say(f"{chosen.name}, hint {number} of {len(chosen.hints)}: {text}")
+    print_lines(f"{chosen.name}, hint {number} of {len(chosen.hints)}: {text}")
 
 
 def _task(found: Exercise, name: str | None, folder: Path) -> Task:
@@ -162,7 +162,7 @@ def reset(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     if form is Format.json:
         print_json({"folder": str(place), "kept": str(kept)})
         return
-    say(f"{place} is as at the beginning; what was in it is in {kept}")
+    print_lines(f"{place} is as at the beginning; what was in it is in {kept}")
 
 
 @exercise.command(
@@ -188,7 +188,7 @@ def grade_class(
     else:
         _print_class(graded)
     for note in graded.notes:
-        say(note, to=messages)
+        print_lines(note, to=messages)
     raise typer.Exit(EXIT_WARNINGS if graded.notes else EXIT_PASS)
 
 

@@ -15,7 +15,7 @@ from testbed.base.errors import InputError, Problem
 from testbed.base.files import read_text
 from testbed.base.limits import parse_json
 from testbed.ui.cli.app import FORMAT, SETTINGS, app
-from testbed.ui.cli.output import Format, plan_scenario, print_json, say, working
+from testbed.ui.cli.output import Format, plan_scenario, print_json, print_lines, show_progress
 
 if TYPE_CHECKING:
     from testbed.devices import Export
@@ -91,16 +91,16 @@ def export(
         raise InputError(missing)
     options = Options(dialect, ports, flow_control.value, floods.value, None if macs is None else _read_macs(macs))
     _must_be_ours(output)
-    with working("planning and writing"):
+    with show_progress("planning and writing"):
         made = export_plan(plan_scenario(name, settings), options)
         _write_folder(output, made)
     if form is Format.json:
         print_json({"folder": str(output), **made.manifest})
         return
     for file in made.manifest["files"]:
-        say(f"  {file}")
+        print_lines(f"  {file}")
     summary = dialect_called(dialect).summary
-    say(f"{output}: {len(made.files)} files, {summary}; start with README.md")
+    print_lines(f"{output}: {len(made.files)} files, {summary}; start with README.md")
 
 
 def _print_dialects(form: Format) -> None:
@@ -113,7 +113,7 @@ def _print_dialects(form: Format) -> None:
         return
     for name, dialect in DIALECTS.items():
         text = f"{name:<22} {dialect.summary} (ports {dialect.ports})"
-        say(text)
+        print_lines(text)
 
 
 def _read_macs(file: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import typer
 from testbed.base.errors import InputError, Problem
 from testbed.base.files import make_folder, write_whole
 from testbed.ui.cli.app import FORMAT, app
-from testbed.ui.cli.output import Format, print_json, say
+from testbed.ui.cli.output import Format, print_json, print_lines
 
 _SCENARIO = """\
 description: A 4×4 torus of one switch and one host a node
@@ -105,5 +105,5 @@ def init(
         print_json({"files": [str(folder / name) for name in wanted]})
         return
     for name in wanted:
-        say(f"written: {folder / name}")
-    say(f"next: testbed plan {folder / 'fabrics/first.yaml'}")
+        print_lines(f"written: {folder / name}")
+    print_lines(f"next: testbed plan {folder / 'fabrics/first.yaml'}")

@@ -16,16 +16,16 @@ import typer
 from testbed.base.errors import EXIT_NOTHING_RAN, InputError, LabError
 from testbed.base.units import counted
 from testbed.ui.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
-from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, tell, until_interrupted
+from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, print_address, until_interrupted
 from testbed.ui.cli.output import (
     Format,
     messages,
     outcome_object,
     plan_scenario,
     print_json,
+    print_lines,
     print_outcome,
     results,
-    say,
     steps,
 )
 from testbed.ui.cli.vary import VARY, each_variant
@@ -197,11 +197,11 @@ class _LabFacts:
 
 def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
     """Show a lab that stands on a page, until Ctrl-C."""
-    from testbed.ui.live.server import Page, serving
+    from testbed.ui.live.server import Page, serve_page
     from testbed.ui.live.source import running_lab
 
-    with until_interrupted(), serving(Page(running_lab(facts.lab)), listening) as address:
-        tell(address, form, asdict(facts))
+    with until_interrupted(), serve_page(Page(running_lab(facts.lab)), listening) as address:
+        print_address(address, form, asdict(facts))
         threading.Event().wait()
 
 
@@ -224,7 +224,7 @@ def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: For
         registry.check_name(chosen)
         looking.join()
         with registry.reserve_name(chosen):
-            missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).refuse()
+            missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).raise_if_missing()
             running = build(plan, progress, True)
             try:
                 built = time.monotonic() - started
@@ -240,7 +240,7 @@ def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: For
         round(time.monotonic() - started - built, 3),
     )  # fmt: skip
     if form is not Format.json:
-        say(
+        print_lines(
             [
                 f"{chosen} is running: {plan.topology.switch_count} switches, {plan.topology.host_count} hosts, "
                 f"{facts.datapath} datapath, dilation {facts.dilation:.4g}; built in {facts.built_seconds:.2f} s, "
@@ -295,9 +295,9 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
         )
     else:
         for sentence in damaged:
-            say(sentence, "yellow", to=messages)
+            print_lines(sentence, "yellow", to=messages)
         for row in rows:
-            say(
+            print_lines(
                 f"{row['lab']}: scenario {row['scenario']}, {counted(row['switches'], 'switch', 'es')}, "
                 f"{counted(row['links'], 'link')}, {counted(row['hosts'], 'host')}, {row['datapath']} datapath, "
                 f"controller {row['controller'] or 'none'}, {row['doing']}, "
@@ -305,9 +305,9 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
                 + (f", measured by process {row['measured_by_process']}" if row["measured_by_process"] else "")
             )
         for claim in claims:
-            say(f"{claim.name}: being built by process {claim.owner}")
+            print_lines(f"{claim.name}: being built by process {claim.owner}")
         for stray in strays:
-            say(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
+            print_lines(f"{stray.sentence}; end it with `testbed down --all`", "yellow")
         if not (rows or claims or strays):
             results.print("no lab is running")
     if not (rows or claims or strays):

@@ -9,7 +9,7 @@ import typer
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.ui.cli.app import FORMAT, PLUGIN, app
-from testbed.ui.cli.output import Format, load_plugins, messages, print_json, results, say, say_entries
+from testbed.ui.cli.output import Format, load_plugins, messages, print_json, print_lines, results, say_entries
 
 KINDS = (
     "scenarios", "sweeps", "topologies", "routings", "assignments", "workloads", "patterns", "mpi_jobs",
@@ -61,7 +61,7 @@ def list_all(
     from testbed.scenario.plugins import broken_plugins
 
     for name, why in broken_plugins().items():
-        say(f"cannot be used: {name}: {why}", "yellow", to=messages)
+        print_lines(f"cannot be used: {name}: {why}", "yellow", to=messages)
 
 
 def _has(text: str, words: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ import typer
 
 from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.interrupts import Interrupted
-from testbed.ui.cli.output import Format, messages, print_json, say
+from testbed.ui.cli.output import Format, messages, print_json, print_lines
 
 if TYPE_CHECKING:
     from testbed.planning import Plan
@@ -43,13 +43,13 @@ def live(
     there is no such lab or folder, or the port is taken.
     """
     from testbed.ui.live.replay import RunSource
-    from testbed.ui.live.server import Page, listening_socket, serving
+    from testbed.ui.live.server import Page, listening_socket, serve_page
     from testbed.ui.live.source import running_lab
 
     with listening_socket(port) as listening:
         source = RunSource(Path(what)) if what is not None and _is_folder(what) else running_lab(what)
-        with until_interrupted(), serving(Page(source), listening) as address:
-            tell(address, form, {})
+        with until_interrupted(), serve_page(Page(source), listening) as address:
+            print_address(address, form, {})
             threading.Event().wait()
 
 
@@ -57,13 +57,13 @@ def _is_folder(what: str) -> bool:
     return "/" in what or Path(what).is_dir()
 
 
-def tell(address: str, form: Format, facts: Mapping[str, object]) -> None:
+def print_address(address: str, form: Format, facts: Mapping[str, object]) -> None:
     """Say where the page is, and in an object also other facts."""
     if form is Format.json:
         print_json({**facts, "address": address})
     else:
-        say(address, whole=True)
-        say("the page is open until Ctrl-C; only this machine can reach it", to=messages)
+        print_lines(address, whole=True)
+        print_lines("the page is open until Ctrl-C; only this machine can reach it", to=messages)
 
 
 @contextmanager
@@ -84,10 +84,10 @@ def page_of_run(plan: Plan, port: int | None, *, wanted: bool) -> Iterator[None]
         yield
         return
     from testbed.experiments.run.engines import find_lab_engine
-    from testbed.ui.live.server import Page, listening_socket, serving
+    from testbed.ui.live.server import Page, listening_socket, serve_page
     from testbed.ui.live.source import lab_of_program
 
     find_lab_engine(plan.scenario)
-    with listening_socket(port) as listening, serving(Page(lab_of_program(plan, os.getpid())), listening) as address:
-        say(f"live: {address}", to=messages, whole=True)
+    with listening_socket(port) as listening, serve_page(Page(lab_of_program(plan, os.getpid())), listening) as address:
+        print_lines(f"live: {address}", to=messages, whole=True)
         yield

@@ -47,7 +47,9 @@ class Format(str, Enum):
     json = "json"
 
 
-def say(text: str | Sequence[str], style: str | None = None, *, to: Console = results, whole: bool = False) -> None:
+def print_lines(
+    text: str | Sequence[str], style: str | None = None, *, to: Console = results, whole: bool = False
+) -> None:
     r"""Print a line, or several: on a terminal they end between words, elsewhere they are as long as they are.
 
     What ends a line within one, such as a name of others, is shown as `\x0a`. `whole` leaves it to the terminal where a
@@ -76,7 +78,7 @@ def say_entries(entries: Mapping[str, str]) -> None:
         lines = [escape_line(f"  {name:<{column - 2}}{text}")]
         if results.is_terminal:
             lines = textwrap.wrap(lines[0], results.width, subsequent_indent=" " * column, break_on_hyphens=False)
-        say(lines, whole=True)
+        print_lines(lines, whole=True)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -110,12 +112,12 @@ def plan_scenario(name: str, settings: Sequence[str] | None = None) -> Plan:
     from testbed.planning import make_plan
     from testbed.scenario import find_scenario, load_scenario
 
-    def foretold(size: Size) -> None:
+    def check_size(size: Size) -> None:
         require_room(size)
         if size.large:
-            say(size.sentence, to=messages)
+            print_lines(size.sentence, to=messages)
 
-    return make_plan(load_scenario(find_scenario(name), settings or ()), foretold)
+    return make_plan(load_scenario(find_scenario(name), settings or ()), check_size)
 
 
 def load_plugins(files: Sequence[str] | None) -> None:
@@ -163,16 +165,16 @@ def print_outcome(outcome: RunOutcome) -> None:
 
     word = outcome.verdict.word
     declared = word == "pass" and any(DECLARED in reason for reason in outcome.reasons)
-    say(f"verdict: {word}{f': {DECLARED}' if declared else _MEANING.get(word, '')}", _STYLES[word])
+    print_lines(f"verdict: {word}{f': {DECLARED}' if declared else _MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
-        say(f"  {reason}")
+        print_lines(f"  {reason}")
     figures = headline(outcome.samples)
     if figures:
-        say(f"figures: {'; '.join(figures)}")
-    say(f"results: {outcome.folder}")
-    say(f"report:  {outcome.folder / 'report.html'}")
+        print_lines(f"figures: {'; '.join(figures)}")
+    print_lines(f"results: {outcome.folder}")
+    print_lines(f"report:  {outcome.folder / 'report.html'}")
     if outcome.advice:
-        say(outcome.advice)
+        print_lines(outcome.advice)
 
 
 def outcome_object(outcome: RunOutcome, **facts: object) -> dict[str, object]:
@@ -194,7 +196,7 @@ def _sample_object(sample: Sample) -> dict[str, object]:
 
 def print_error(error: TestbedError, *, as_json: bool) -> None:
     """Print an error as sentences; for programs as an object too."""
-    say(str(error).split("\n"), "red", to=messages)  # first, since the output may be what fails
+    print_lines(str(error).split("\n"), "red", to=messages)  # first, since the output may be what fails
     if as_json:
         problems = [{"place": p.place, "sentence": p.sentence} for p in getattr(error, "problems", ())]
         print_json({"error": str(error), "problems": problems, "exit_code": error.exit_code})
@@ -317,7 +319,7 @@ def steps() -> Iterator[Steps]:
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
+def show_progress(text: str) -> Iterator[None]:
     """Show on a terminal what takes a while; elsewhere nothing."""
     if messages.is_terminal:
         from rich.text import Text

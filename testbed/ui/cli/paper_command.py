@@ -14,7 +14,7 @@ import typer
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, TestbedError
 from testbed.base.version import __version__
 from testbed.ui.cli.app import FORMAT, app
-from testbed.ui.cli.output import Format, messages, print_json, results, say, steps, write_file
+from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, steps, write_file
 from testbed.ui.cli.workers import CLUSTER, INSECURE, cluster_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def paper(
         print_json(as_object(score))
     else:
         _print(score)
-        say([f"page:    {folder / 'index.html'}", f"numbers: {folder / 'numbers.csv'}"], whole=True)
+        print_lines([f"page:    {folder / 'index.html'}", f"numbers: {folder / 'numbers.csv'}"], whole=True)
     raise typer.Exit(EXIT_FAIL if score.unexplained else EXIT_PASS)
 
 

@@ -15,9 +15,9 @@ from testbed.ui.cli.output import (
     messages,
     plan_scenario,
     print_json,
+    print_lines,
     results,
-    say,
-    working,
+    show_progress,
     write_file,
 )
 
@@ -42,7 +42,7 @@ def plan(
     from testbed.planning.store import plan_to_json
     from testbed.planning.summary import summary
 
-    with working("planning and proving"):
+    with show_progress("planning and proving"):
         made = plan_scenario(name, settings)
         left = failure_outlooks(made)
     if output is not None:
@@ -82,13 +82,13 @@ def _print_summary(figures: PlanFigures, failures: list[FailureFigures], *, paus
         table.add_row(label, value)
     results.print(table)
     for left in failures:
-        say(_failure_line(left))
+        print_lines(_failure_line(left))
         for sentence in left["deadlock"]:
-            say(f"  {'can' if paused else 'could, with flow control,'} deadlock until then: {sentence}")
+            print_lines(f"  {'can' if paused else 'could, with flow control,'} deadlock until then: {sentence}")
     for note in figures["notes"]:
-        say(f"note: {note}")
+        print_lines(f"note: {note}")
     for violation in figures["violations"]:
-        say(f"{violation['invariant']}: {violation['sentence']}", "red", to=messages)
+        print_lines(f"{violation['invariant']}: {violation['sentence']}", "red", to=messages)
 
 
 def _failure_line(left: FailureFigures) -> str:
@@ -193,13 +193,13 @@ def report(
 
     run = load_run(folder)
     file = output or folder / "report.html"
-    with working("drawing"):
+    with show_progress("drawing"):
         write_file(file, _as_table(run, file.suffix) if file.suffix in _TABLES else render_report(run).encode())
     if form is Format.json:
         print_json({"report": str(file), "verdict": run.manifest["verdict"], "reasons": run.manifest["reasons"]})
         return
     results.print(rich_table(run, results.width))
-    say(str(file))
+    print_lines(str(file))
 
 
 def _as_table(run: Run, suffix: str) -> bytes:

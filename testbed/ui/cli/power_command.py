@@ -15,8 +15,8 @@ from testbed.ui.cli.output import (
     form_problems,
     plan_scenario,
     print_json,
+    print_lines,
     results,
-    say,
     steps,
     write_file,
 )
@@ -77,7 +77,7 @@ def power(
         return
     _print(plan, found)
     if plot is not None:
-        say(f"plot: {plot}")
+        print_lines(f"plot: {plot}")
 
 
 def _choices(
@@ -137,7 +137,7 @@ def _print(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> N
     results.print(table)
     for choice, powers in found:
         names = " ".join(choice.names) or "none"
-        say(f"{choice.traffic.name}, off: {names}")
+        print_lines(f"{choice.traffic.name}, off: {names}")
         if len(powers) == 1:
             _print_switches(plan, powers[0])
 
@@ -149,4 +149,4 @@ def _print_switches(plan: Plan, power: Power) -> None:
         alike.setdefault(watts, []).append(plan.wiring.switch_name(switch))
     for (before, after), names in alike.items():
         each = " each" if len(names) > 1 else ""
-        say(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}")
+        print_lines(f"  {before:.1f} W → {after:.1f} W{each}: {' '.join(names)}")

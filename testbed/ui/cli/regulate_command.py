@@ -20,9 +20,9 @@ from testbed.ui.cli.output import (
     outcome_object,
     plan_scenario,
     print_json,
+    print_lines,
     print_outcome,
     results,
-    say,
     steps,
 )
 from testbed.ui.cli.power_command import SLOWER
@@ -161,7 +161,7 @@ def regulate(
     else:
         results.print(rows)
         for line in (*said, *_losses(outcome.samples)):
-            say(line)
+            print_lines(line)
         print_outcome(outcome)
     raise typer.Exit(outcome.exit_code)
 
@@ -214,7 +214,7 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
     if form is Format.json:
         print_json({"lab": entry.name, **dataclasses.asdict(regulated)})
     else:
-        say(describe_result(regulated))
+        print_lines(describe_result(regulated))
 
 
 def regulated_object(found: Regulated) -> dict[str, object]:
@@ -265,8 +265,8 @@ def _tabulate_comparison(then: str, compared: Sequence[BeforeAfter], *rows: Sequ
 
 def _loop_lines(found: LoopResult) -> list[str]:
     """What the loop did, in words."""
-    links, (before, after) = found.ladder[0].plan.wiring.link_count, found.joules
-    rungs = zip(found.ladder, found.watts, strict=True)
+    links, (before, after) = found.list_power_levels[0].plan.wiring.link_count, found.joules
+    rungs = zip(found.list_power_levels, found.watts, strict=True)
     counts = ", ".join(f"{links - len(rung.off)} links on ({watts:.1f} W)" for rung, watts in rungs)
     lines = [f"proved plans: {counts}"]
     for number, turn in enumerate(found.turns, 1):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
 from testbed.base.units import format_seconds
-from testbed.ui.cli.output import Format, plan_scenario, print_json, say, steps
+from testbed.ui.cli.output import Format, plan_scenario, print_json, print_lines, steps
 
 if TYPE_CHECKING:
     from testbed.base.model import Topology
@@ -23,7 +23,7 @@ _ENDLESS = ("loads", "seeds", "cycles", "warm_up", "resume", "jobs")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayOptions:
     """Options that ask for a replay."""
 
     pattern: str | None  # of --pattern, or None where it was not given
@@ -33,7 +33,7 @@ class Asked:
     message: int | None  # bytes from each host to each other one, or None where it was not given
 
     @property
-    def wanted(self) -> bool:
+    def is_replay(self) -> bool:
         """Whether it is a replay."""
         return self.pattern == ALL_TO_ALL or self.matrix is not None or self.trace is not None
 
@@ -49,7 +49,7 @@ class Asked:
             if there
         ]
         found = []
-        if len(sources) > 1 and self.wanted:
+        if len(sources) > 1 and self.is_replay:
             found.append(Problem(sources[1], f"says what is sent, and so does {sources[0]}; give one of them"))
         if self.message is not None and self.pattern != ALL_TO_ALL:
             found.append(
@@ -59,12 +59,12 @@ class Asked:
             found.append(Problem("--message", f"should be from 1 to 2^40 bytes, not {self.message:,}"))
         if self.load is not None and self.trace is None:
             found.append(Problem("--trace-load", "is a load of the run that --trace names, which is not given"))
-        if self.wanted:
+        if self.is_replay:
             sentence = "has no effect on a replay, which ends when everything has arrived; leave it out"
             found += [Problem(f"--{name.replace('_', '-')}", sentence) for name in _ENDLESS if name in given]
         return found
 
-    def recorded(self, topology: Topology) -> Recorded:
+    def read_traffic(self, topology: Topology) -> Recorded:
         """What is sent."""
         from testbed.engines.simulate.recorded import make_all_to_all, read_matrix, read_run
 
@@ -76,7 +76,7 @@ class Asked:
 
 
 def run_replay(
-    name: str, overrides: Sequence[str], asked: Asked, settings: Settings, folder: Path, form: Format
+    name: str, overrides: Sequence[str], asked: ReplayOptions, settings: Settings, folder: Path, form: Format
 ) -> int:
     """Replay and print; returns the exit code."""
     from testbed.engines.simulate import replay_plan
@@ -88,7 +88,7 @@ def run_replay(
     with steps() as progress:
         progress("planning and proving")
         plan = plan_scenario(name, overrides)
-        found = replay_plan(plan, settings, asked.recorded(plan.topology), folder, progress)
+        found = replay_plan(plan, settings, asked.read_traffic(plan.topology), folder, progress)
         figures = _draw(found)
     if form is Format.json:
         print_json({**found.as_object(), "results": str(found.folder), "figures": [str(file) for file in figures]})
@@ -131,8 +131,8 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
     from testbed.engines.simulate.replays import PAIRS as PAIR_TIMES
 
     settings, demand, outcome = found.settings, found.demand, found.outcome
-    say(f"{found.plan.scenario.name}: {found.recorded.origin}")
-    say(
+    print_lines(f"{found.plan.scenario.name}: {found.recorded.origin}")
+    print_lines(
         f"{int(demand.size.sum()):,} bytes of {len(demand.source):,} pairs of hosts in {int(demand.packets.sum()):,} "
         f"packets of up to {demand.carried:,} bytes; {settings.packet} flits a packet, buffers of {settings.buffer}"
     )
@@ -140,17 +140,17 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
         declared = found.plan.scenario.expect == "deadlock"
         ring = " waits for ".join((*outcome.cycle, outcome.cycle[0]))
         text = f"deadlock{' as declared' if declared else ''} by cycle {outcome.clocks:,}: {ring}"
-        say(text, "green" if declared else "red")
+        print_lines(text, "green" if declared else "red")
     else:
         times = np.sort(outcome.finished) * found.clock
-        say(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")
+        print_lines(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")
         share = found.least / outcome.clocks
-        say(f"lower bound: {found.least:,} cycles, {share:.0%} of that, by {found.because}")
-        say(
+        print_lines(f"lower bound: {found.least:,} cycles, {share:.0%} of that, by {found.because}")
+        print_lines(
             f"completion time of a pair of hosts: min {format_seconds(times[0])}, median "
             f"{format_seconds(times[(len(times) - 1) // 2])}, max {format_seconds(times[-1])}"
         )
     for file in figures:
-        say(f"figure: {file}")
-    say(f"data: {found.folder / PAIR_TIMES}")
-    say(f"results: {found.folder}")
+        print_lines(f"figure: {file}")
+    print_lines(f"data: {found.folder / PAIR_TIMES}")
+    print_lines(f"results: {found.folder}")

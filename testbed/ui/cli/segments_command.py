@@ -8,7 +8,7 @@ import typer
 
 from testbed.base.errors import EXIT_PASS, InputError, Problem
 from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
-from testbed.ui.cli.output import Format, print_json, say, working
+from testbed.ui.cli.output import Format, print_json, print_lines, show_progress
 
 if TYPE_CHECKING:
     from testbed.base.model import Topology
@@ -39,7 +39,7 @@ def segments(
     from testbed.fabric.topologies import TOPOLOGIES
     from testbed.scenario import find_scenario, load_scenario
 
-    with working("finding segments"):
+    with show_progress("finding segments"):
         scenario = load_scenario(find_scenario(name), settings or ())
         topology = TOPOLOGIES[scenario.topology_kind].build(scenario.topology)
         if topology.link_count == 0:
@@ -53,9 +53,9 @@ def segments(
         print_json({"scenario": scenario.name, "segments": shown, "changes": rows})
     else:
         for number, segment in enumerate(shown, 1):
-            say(f"{number}. {segment['way']}, no {' '.join(segment['prohibited'])}")
+            print_lines(f"{number}. {segment['way']}, no {' '.join(segment['prohibited'])}")
         for row in rows:
-            say(
+            print_lines(
                 f"{row['change']}: {row['segments_stay']} of {row['segments']} segments stay; {row['entries']} entries "
                 f"at {row['switches']} switches, anew {row['entries_anew']} at {row['switches_anew']}; fullest channel "
                 f"{row['max_channel_load']} paths, anew {row['max_channel_load_anew']}"

@@ -181,7 +181,7 @@ def simulate(
     if vary:
         raise typer.Exit(each_variant(name, settings, vary, form, simulate, locals()))
     from testbed.engines.simulate import Settings, simulate_plan
-    from testbed.ui.cli.replay_commands import Asked, run_replay
+    from testbed.ui.cli.replay_commands import ReplayOptions, run_replay
 
     of_flits = {
         "cycles": cycles, "packet": packet, "header": header, "channels": channels, "buffer_gap": buffer_gap,
@@ -196,9 +196,9 @@ def simulate(
     problems = _other_level(level, {**of_flits, **replayed} if level is Level.packet else of_packets)
     if level is Level.flit:
         typed = _list_given_options(context)
-        sent = Asked(pattern if "pattern" in typed else None, matrix, trace, load, message)
+        sent = ReplayOptions(pattern if "pattern" in typed else None, matrix, trace, load, message)
         problems += sent.problems(typed)
-        if sent.wanted:
+        if sent.is_replay:
             if cluster is not None:
                 problems.append(Problem("--cluster", "a replay is one run; leave it out"))
             if problems:

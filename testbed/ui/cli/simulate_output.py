@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.base.units import format_rate, format_seconds
-from testbed.ui.cli.output import messages, results, say
+from testbed.ui.cli.output import messages, print_lines, results
 
 if TYPE_CHECKING:
     from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
@@ -142,10 +142,10 @@ def print_outcome(outcome: SimulationOutcome, bound: float | None, figure: Path 
         dead = [f"{row.load:g}" for row in outcome.rows if row.deadlocks and row.load > highest.load]
         rising = "" if highest.saturated else " and not saturated: higher loads may be accepted, too"
         rising = f"; load {', '.join(dead)} deadlocked" if dead else rising
-        say(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
+        print_lines(f"throughput: {highest.accepted.mean:.4f} at load {highest.load:g}{rising}")
     if bound is not None:
         link = static_load(outcome.plan, outcome.settings).bottleneck(outcome.plan.topology)
-        say(
+        print_lines(
             f"no load above {bound:.4f} is accepted whole: there {link} is full, by the paths alone"
             if bound < 1
             else "by the paths alone no link is full before those of the hosts that send"
@@ -153,13 +153,13 @@ def print_outcome(outcome: SimulationOutcome, bound: float | None, figure: Path 
     _print_ties(outcome)
     _print_deadlock(outcome)
     if figure is not None:
-        say(f"figure: {figure}")
+        print_lines(f"figure: {figure}")
         if (figure.parent / CHANNELS).exists():
-            say(f"figure: {figure.parent / CHANNELS}")
+            print_lines(f"figure: {figure.parent / CHANNELS}")
     if ring:
-        say(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
-    say(f"data: {outcome.folder / SAMPLES}")
-    say(f"results: {outcome.folder}")
+        print_lines(f"buffer occupancy over time: {' and '.join(map(str, ring))}")
+    print_lines(f"data: {outcome.folder / SAMPLES}")
+    print_lines(f"results: {outcome.folder}")
 
 
 def _print_flits(outcome: SimulationOutcome) -> None:
@@ -167,13 +167,15 @@ def _print_flits(outcome: SimulationOutcome) -> None:
 
     settings = outcome.settings
     assert isinstance(settings, Settings)
-    say(
+    print_lines(
         f"{outcome.plan.scenario.name}: {settings.pattern}, packets of {settings.packet} flits, buffers of "
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
         + (f", {settings.channels} copies of each virtual channel" if settings.channels > 1 else "")
     )
     _print_table(outcome, ("latency", _of("latency", ".1f")), ("p99", _of("p99", ".0f")))
-    say(f"load and accepted in flits/host/cycle of hosts that send; latency in cycles, the mean; {_over_seeds()}")
+    print_lines(
+        f"load and accepted in flits/host/cycle of hosts that send; latency in cycles, the mean; {_over_seeds()}"
+    )
 
 
 def _print_packets(outcome: SimulationOutcome, settings: PacketSettings) -> None:
@@ -184,7 +186,7 @@ def _print_packets(outcome: SimulationOutcome, settings: PacketSettings) -> None
     how = {"none": "no flow control", "pause": "PAUSE", "pfc": "PFC"}[settings.flow_control]
     shared = ", shared by the ports of a switch" if settings.shared else ""
     at = f", XOFF {limits.xoff}, XON {limits.xon}" if settings.lossless and not settings.shared else ""
-    say(
+    print_lines(
         f"{outcome.plan.scenario.name}: {settings.pattern}, {how}, frames of {settings.frame} bytes, buffers of "
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
@@ -201,7 +203,7 @@ def _print_packets(outcome: SimulationOutcome, settings: PacketSettings) -> None
 
     of_host: list[Column] = [] if _narrow() else [("a host", rate)]
     _print_table(outcome, *of_host, *columns, last=paused if settings.lossless else dropped)
-    say(
+    print_lines(
         f"load and accepted as shares of a host's link of {format_rate(links.edge_rate)}, preamble and gap included; "
         f"latency is the mean; {_over_seeds()}"
     )
@@ -229,7 +231,7 @@ def _print_ties(outcome: SimulationOutcome) -> None:
             latency = over(ties.latency_median, ties.latency_min, ties.latency_max, format_seconds)
         accepted = over(ties.accepted_median, ties.accepted_min, ties.accepted_max, lambda value: f"{value:.4f}")
         table.add_row(f"{row.load:g}", accepted, latency, f"{ties.spread:.1%}")
-    say(f"over {rows[0][1].orders} orders of simultaneous events, median (min – max):")
+    print_lines(f"over {rows[0][1].orders} orders of simultaneous events, median (min – max):")
     results.print(table)
     telling = [f"{row.load:g}" for row, ties in rows if ties.spread > TELLING]
     if telling:
@@ -237,7 +239,7 @@ def _print_ties(outcome: SimulationOutcome) -> None:
             f"figures at load {', '.join(telling)} depend on which of simultaneous events comes first, by more than "
             f"{TELLING:.0%}: give the range, not one of them (docs/simulator.md)"
         )
-        say(text, "yellow", to=messages)
+        print_lines(text, "yellow", to=messages)
 
 
 def _print_table(outcome: SimulationOutcome, *columns: Column, last: Sequence[Column] = ()) -> None:
@@ -294,10 +296,10 @@ def _print_deadlock(outcome: SimulationOutcome) -> None:
         declared = " as declared" if expected else ""
         when = f"cycle {found.clocks:,}" if packets is None else f"{found.clocks / 1e9:.1f} ms"
         text = f"deadlock{declared} by {when}, load {found.load:g}, seed {found.seed}: {ring}"
-        say(text, "green" if expected else "red")
+        print_lines(text, "green" if expected else "red")
     elif expected and not outcome.must_not_deadlock:
         more = "time (--cycles)" if packets is None else "time (--duration), or less memory (--buffer)"
         text = f"the declared deadlock did not form; give more load (--loads 1) or {more}"
-        say(text, "yellow", to=messages)
+        print_lines(text, "yellow", to=messages)
     elif expected:
-        say("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")
+        print_lines("without flow control nothing waits, so the declared deadlock cannot form: frames are dropped")

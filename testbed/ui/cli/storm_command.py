@@ -9,7 +9,7 @@ import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, InputError
 from testbed.ui.cli.app import FORMAT, app
-from testbed.ui.cli.output import Format, form_problems, print_json, results, say, steps, write_file
+from testbed.ui.cli.output import Format, form_problems, print_json, print_lines, results, steps, write_file
 
 if TYPE_CHECKING:
     from testbed.experiments.run.checks.storm import Storm, StormCounts
@@ -46,7 +46,7 @@ def storm(
     else:
         _print(found)
         if plot is not None:
-            say(f"plot: {plot}")
+            print_lines(f"plot: {plot}")
     raise typer.Exit(EXIT_FAIL if found.problems else EXIT_PASS)
 
 
@@ -89,7 +89,7 @@ def _print(found: Storm) -> None:
             soft_wrap=True,
         )
     for problem in found.problems:
-        say(problem, "red")
+        print_lines(problem, "red")
 
 
 def _as_object(found: Storm) -> dict[str, object]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.base.others_text import escape_line
-from testbed.base.trust import Program, deciding, is_remembered, remember, user_name
-from testbed.ui.cli.output import messages, pause_display, say
+from testbed.base.trust import Program, decide_trust_with, is_remembered, remember, user_name
+from testbed.ui.cli.output import messages, pause_display, print_lines
 
 # Whether --trust is given, and what it or an answer has let run in this command.
 _given = [False]
@@ -23,11 +23,11 @@ def trust_programs() -> None:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def ask_for_trust() -> Iterator[None]:
     """While a command runs, let --trust or whoever sits at the terminal decide."""
     _given[0] = False
     _trusted.clear()
-    with deciding(_decide):
+    with decide_trust_with(_decide):
         yield
 
 
@@ -39,9 +39,11 @@ def _decide(file: Program) -> bool:
     _trusted.add(file.digest)
     unkept = remember(file)
     if unkept:
-        say(f"that {file.path} is trusted is not remembered: {unkept}", "yellow", to=messages)
+        print_lines(f"that {file.path} is trusted is not remembered: {unkept}", "yellow", to=messages)
     else:
-        say(f"{file.path} is trusted from now on, as long as it is the same (SHA-256 {file.digest})", to=messages)
+        print_lines(
+            f"{file.path} is trusted from now on, as long as it is the same (SHA-256 {file.digest})", to=messages
+        )
     return True
 
 
@@ -53,7 +55,7 @@ def _ask_trust(file: Program) -> bool:
         return False
     caller = user_name(os.geteuid())
     with pause_display():
-        say(f"The scenario names {file.role} as {caller}:", to=messages)
-        say(f"  {escape_line(file.path)}, of {file.owner}, {file.size}, SHA-256 {file.digest}", to=messages)
+        print_lines(f"The scenario names {file.role} as {caller}:", to=messages)
+        print_lines(f"  {escape_line(file.path)}, of {file.owner}, {file.size}, SHA-256 {file.digest}", to=messages)
         messages.print("Run it, now and whenever it is the same? [y/N] ", end="", markup=False)
         return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
-from testbed.ui.cli.output import Format, print_json, say
+from testbed.ui.cli.output import Format, print_json, print_lines
 
 VARY = Annotated[
     list[str] | None,
@@ -105,7 +105,7 @@ def each_variant(
     for variant, texts in named_variants(name, settings or (), vary):
         printed = io.StringIO()
         if form is Format.text:
-            say(f"── {variant.label}", "bold")
+            print_lines(f"── {variant.label}", "bold")
         with redirect_stdout(printed) if form is Format.json else nullcontext():
             codes.append(_code(command, {**given, "settings": texts, "vary": None}))
         if form is Format.json:

@@ -13,7 +13,7 @@ import typer
 
 from testbed.base.errors import InputError, VerificationError
 from testbed.ui.cli.app import SCENARIOS, SETTINGS, app
-from testbed.ui.cli.output import messages, plan_scenario, print_json, say, working, write_file
+from testbed.ui.cli.output import messages, plan_scenario, print_json, print_lines, show_progress, write_file
 from testbed.ui.cli.verdicts import CommandVerdict, exit_code, github_lines, junit_text
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def verify(
         _check_alone(names, certificate)
     verdicts = []
     for name in names:
-        with working(f"planning and proving {name}" if routes is None else f"proving {routes} on {name}"):
+        with show_progress(f"planning and proving {name}" if routes is None else f"proving {routes} on {name}"):
             verdicts.append(_verdict(name, settings or [], routes))
         if form is VerifyFormat.text:
             _print(verdicts[-1])
     if certificate is not None and verdicts[0].plan is not None and verdicts[0].passed:
         from testbed.planning.certificate import certificate_of
 
-        with working("writing the certificate"):
+        with show_progress("writing the certificate"):
             write_file(certificate, certificate_of(verdicts[0].plan).encode())
     if form is VerifyFormat.json:
         print_json({"passed": not exit_code(verdicts), "plans": [verdict.as_object() for verdict in verdicts]})
@@ -82,7 +82,7 @@ def verify(
             sys.stdout.write(f"{line}\n")
     elif len(verdicts) > 1:
         passed = sum(verdict.passed for verdict in verdicts)
-        say(f"{passed} of {len(verdicts)} passed", "green" if passed == len(verdicts) else "red")
+        print_lines(f"{passed} of {len(verdicts)} passed", "green" if passed == len(verdicts) else "red")
     raise typer.Exit(exit_code(verdicts))
 
 
@@ -141,9 +141,9 @@ def read_plan(name: str, settings: Sequence[str] = ()) -> Plan:
 
 def _print(verdict: CommandVerdict) -> None:
     for place, sentence in verdict.problems:
-        say(f"{place}: {sentence}" if place else sentence, "red", to=messages)
+        print_lines(f"{place}: {sentence}" if place else sentence, "red", to=messages)
     for invariant, sentence in verdict.violations:
-        say(f"{invariant}: {sentence}".split("\n"))
+        print_lines(f"{invariant}: {sentence}".split("\n"))
     for sentence in verdict.shared_cycles:
-        say(sentence, "yellow" if sentence.startswith("can ") else None)
-    say(verdict.line, "green" if verdict.passed else "red")
+        print_lines(sentence, "yellow" if sentence.startswith("can ") else None)
+    print_lines(verdict.line, "green" if verdict.passed else "red")

@@ -13,7 +13,7 @@ import typer
 
 from testbed.base.errors import InputError, LabError
 from testbed.ui.cli.app import FORMAT, Commands, app
-from testbed.ui.cli.output import Format, print_json, results, say, steps
+from testbed.ui.cli.output import Format, print_json, print_lines, results, steps
 
 vm = typer.Typer(
     help="Build the virtual machine for labs, make boxes of it, test in it.",
@@ -44,7 +44,7 @@ def build(form: FORMAT = Format.text) -> None:
     if form is Format.json:
         print_json({"image": str(image.folder), "seconds": seconds, "versions": image.versions})
     else:
-        say(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s")
+        print_lines(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s")
 
 
 @vm.command(epilog="Examples: testbed vm box --provider libvirt   |   testbed vm box -o boxes")
@@ -70,7 +70,7 @@ def box(
         print_json({"boxes": [str(file) for file in boxes], "seconds": seconds})
     else:
         for file in boxes:
-            say(str(file))
+            print_lines(str(file))
         results.print(f"{seconds:g} s")
 
 

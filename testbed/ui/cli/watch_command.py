@@ -13,7 +13,7 @@ from testbed.base.errors import InputError, LabError
 from testbed.base.others_text import escape_line
 from testbed.ui.cli.app import FORMAT, LAB, app
 from testbed.ui.cli.interrupts import Interrupted
-from testbed.ui.cli.output import Format, print_json, results, say
+from testbed.ui.cli.output import Format, print_json, print_lines, results
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -105,7 +105,7 @@ def watch(
     except LabError:
         if not _ends(entry):
             raise
-        say(f"the lab {entry.name} has ended")
+        print_lines(f"the lab {entry.name} has ended")
     finally:
         client.close()
 

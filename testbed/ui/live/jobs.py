@@ -152,7 +152,7 @@ class Jobs:
                 if what in self._jobs:
                     raise InputError.one(what, "one is under way; end it first, or wait for its end")
                 self._jobs[what] = job
-            opened.callback(self._over, what)
+            opened.callback(self._forget, what)
             if what == "load":
                 opened.enter_context(registry.loading(entry))
             work = prepare(job)
@@ -175,7 +175,7 @@ class Jobs:
         self._source.refresh_lab()
         self._tell(Line(command, said, wrong))
 
-    def _over(self, what: str) -> None:
+    def _forget(self, what: str) -> None:
         with self._lock:
             del self._jobs[what]
 

@@ -117,15 +117,15 @@ class RunSource:
     def update(self) -> None:
         """Nothing goes on."""
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """There is nothing to forget."""
 
     def close(self) -> None:
         """There is nothing to close."""
 
-    def way(self, source: int, destination: int) -> PairPath:
+    def trace_path(self, source: int, destination: int) -> PairPath:
         """The path of a pair by the plan."""
-        return self.ways.told(None, source, destination)
+        return self.ways.describe(None, source, destination)
 
     def load(self, text: str) -> Recording:
         """A load by its number."""

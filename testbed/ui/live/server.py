@@ -89,7 +89,7 @@ class Page:
         loop = asyncio.get_running_loop()
         while True:
             if not self.hub.viewers:
-                self.source.rest()
+                self.source.pause()
                 await self.hub.somebody.wait()
             began, pause = loop.time(), PERIOD
             try:
@@ -150,7 +150,7 @@ class Page:
         source, destination = (number_of(asked.get(key, ""), hosts, key) for key in ("from", "to"))
         if source == destination:
             raise InputError.one("to", "should be another host")
-        return self.source.way(source, destination)
+        return self.source.trace_path(source, destination)
 
     def _host(self, asked: Mapping[str, str]) -> HostBytes:
         host = number_of(asked.get("host", ""), self.source.plan.wiring.host_count, "host")
@@ -235,7 +235,7 @@ def listening_socket(port: int | None) -> socket.socket:
 
 
 @contextmanager
-def serving(page: Page, listening: socket.socket) -> Iterator[str]:
+def serve_page(page: Page, listening: socket.socket) -> Iterator[str]:
     """Serve a page beside the block, which may not be left open for long after it has ended.
 
     Yields:

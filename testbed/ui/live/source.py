@@ -104,7 +104,7 @@ class LabSource:
     def _new_meter(self) -> Meter:
         return Meter(VLAN_TAG if self.plan.vlans.tagged_trunks else 0)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Nobody looks for a while: forget the last reading, which will be old when somebody looks again."""
         self._meter = self._new_meter()
         self._turn = 0
@@ -145,9 +145,11 @@ class LabSource:
         self._was_there = True
         return self._entry
 
-    def way(self, source: int, destination: int) -> PairPath:
+    def trace_path(self, source: int, destination: int) -> PairPath:
         """Where frames of a pair of hosts go now."""
-        return self.ways.told(self.ask(lambda lab: lab.way(self.plan, source, destination)), source, destination)
+        return self.ways.describe(
+            self.ask(lambda lab: lab.trace_path(self.plan, source, destination)), source, destination
+        )
 
     def host(self, host: int) -> HostBytes:
         """Bytes between a host and each other one, by number."""

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from testbed.base.messages import Way
+from testbed.base.messages import PathTrace
 from testbed.base.model import VlanPlan
 from testbed.fabric.routing.common import leaving_channels
 from testbed.fabric.routing.paths import end_index, path
@@ -55,14 +55,14 @@ class Ways:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    def planned(self, source: int, destination: int) -> list[list[int]]:
+    def planned_channels(self, source: int, destination: int) -> list[list[int]]:
         """The channels of a pair's path by the plan, one of which carries a frame, hop by hop."""
         plan = self._plan
         return [self._members(channel) for channel in path(plan.topology, plan.routes, source, destination)]
 
-    def told(self, way: Way | None, source: int, destination: int) -> PairPath:
+    def describe(self, way: PathTrace | None, source: int, destination: int) -> PairPath:
         """What the page shows of a pair; without a way, which only a running lab has, the plan's path."""
-        planned = self.planned(source, destination)
+        planned = self.planned_channels(source, destination)
         hops: list[Hop] = [{"channels": channels} for channels in planned]
         if way is not None:
             hops = [
@@ -77,7 +77,7 @@ class Ways:
             "hops": hops,
             "arrives": way is None or way.arrives,
             "planned": way is None or [set(channels) for channels in way.hops] == [set(one) for one in planned],
-            "backups": self._best(self.backups(source, destination), hops),
+            "backups": self._rank_backups(self.backups(source, destination), hops),
         }
 
     def backups(self, source: int, destination: int) -> list[Backup]:
@@ -107,14 +107,14 @@ class Ways:
         return whole_tables(plan.topology, plan.routes, plan.vlans, plan.scenario.routing_kind).backups
 
     @cached_property
-    def _leaving(self) -> tuple[list[int], list[int]]:
+    def _egress_channels(self) -> tuple[list[int], list[int]]:
         start, channels = leaving_channels(self._plan.topology)
         return start.tolist(), channels.tolist()
 
     def _in_tree(self, links: np.ndarray[Any, Any], start: int, end: int) -> list[int]:
         """Channels between two switches in a tree; none where it does not join them."""
         topology = self._plan.topology
-        first, channels = self._leaving
+        first, channels = self._egress_channels
         came: dict[int, int] = {start: -1}
         waiting = [start]
         for switch in waiting:
@@ -133,7 +133,7 @@ class Ways:
         return [channel] if self._plan.bundles is None else list(self._plan.bundles.channels(channel))
 
     @staticmethod
-    def _best(backups: list[Backup], hops: list[Hop]) -> list[SharedBackup]:
+    def _rank_backups(backups: list[Backup], hops: list[Hop]) -> list[SharedBackup]:
         """Those first that have fewest links in common with a path."""
         taken = {channel // 2 for hop in hops for channel in hop["channels"]}
 

@@ -28,7 +28,7 @@ def open_lab(plan: PlannedFabric, progress: Progress | None) -> Iterator[Running
     say, core = progress or PrintedSteps(), plan.core
     core.require_proof()
     missing, build = find_lab_engine(core.scenario)
-    missing(replace(core, scenario=replace(core.scenario, workloads=())), say).refuse()
+    missing(replace(core, scenario=replace(core.scenario, workloads=())), say).raise_if_missing()
     with build(core, say, False) as running:
         say("checking the path of every pair")
         check_paths(core, running)
@@ -134,7 +134,7 @@ class LabHost:
 
     def _place(self) -> tuple[int, int, str | None]:
         core = self.lab.core
-        core.show(Path.cwd(), [self.name])
+        core.share_folder(Path.cwd(), [self.name])
         return core.namespaces.init, core.facts.holders[self.name], core.facts.groups.get(self.name)
 
     def _substitute_addresses(self, command: Sequence[str]) -> list[str]:

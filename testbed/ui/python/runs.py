@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def run_loads(plan: PlannedFabric, results: str | Path, progress: Progress | None, *, trust: bool) -> FinishedRun:
     """Run the loads of a plan, as `testbed.run` says."""
-    from testbed.base.trust import allowing
+    from testbed.base.trust import allow_programs
     from testbed.experiments.run.engines import run_scenario
     from testbed.results import load_run
 
-    with allowing(trust):
+    with allow_programs(trust):
         outcome = run_scenario(plan.core, Path(results), progress or PrintedSteps())
     return FinishedRun(load_run(outcome.folder))
 

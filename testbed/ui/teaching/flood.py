@@ -52,7 +52,7 @@ def flood(switches: Switches, host: int) -> Flooding:
                 else:
                     copies.setdefault(port.host, []).append(tuple(taken for _, taken in trail[1:]))
                 continue
-            far = switches.far(port.channel)
+            far = switches.ingress_interface(port.channel)
             following = _receive_frame(far, vlan if vlan in port.tagged else 0, switches)
             if following is None:
                 refused[_why(port, far, vlan)] = None
@@ -81,7 +81,9 @@ def on_links(switches: Switches, host: int, hops: int) -> int:
                 if port.channel < 0:
                     continue
                 count += many
-                entered = _receive_frame(switches.far(port.channel), copy[2] if copy[2] in port.tagged else 0, switches)
+                entered = _receive_frame(
+                    switches.ingress_interface(port.channel), copy[2] if copy[2] in port.tagged else 0, switches
+                )
                 if entered is not None:
                     following[entered] = following.get(entered, 0) + many
         now = following

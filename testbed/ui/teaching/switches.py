@@ -64,7 +64,7 @@ class Switches:
         """The interface a host hangs on."""
         return self.ports[int(self.topology.host_switch[host]), int(self.topology.host_port[host])]
 
-    def far(self, channel: int) -> Port:
+    def ingress_interface(self, channel: int) -> Port:
         """The interface by which a channel enters its target."""
         topology = self.topology
         return self.ports[int(topology.channel_target[channel]), int(topology.out_port[channel ^ 1])]

@@ -45,7 +45,7 @@ class Work:
         Raises:
             InputError: the file cannot be read as such.
         """
-        return self._once("answers", ANSWERS, lambda: read_blocks(self.text(ANSWERS), ANSWERS, ())[0])
+        return self._read_once("answers", ANSWERS, lambda: read_blocks(self.text(ANSWERS), ANSWERS, ())[0])
 
     def answer(self, key: str) -> object:
         """One answer.
@@ -64,7 +64,7 @@ class Work:
         Raises:
             InputError: it is none, or all that is wrong with it.
         """
-        return self._once("scenario", name, lambda: self._scenario(self.folder, name))
+        return self._read_once("scenario", name, lambda: self._scenario(self.folder, name))
 
     def plan(self, name: str) -> Plan:
         """The plan of a scenario of the student's.
@@ -72,15 +72,15 @@ class Work:
         Raises:
             InputError: all that is wrong with it.
         """
-        return self._once("plan", name, lambda: make_plan(self.scenario(name)))
+        return self._read_once("plan", name, lambda: make_plan(self.scenario(name)))
 
     def given_plan(self, name: str) -> Plan:
         """The plan of a scenario that the exercise gives."""
-        return self._once("given plan", name, lambda: make_plan(self._scenario(self.given, name)))
+        return self._read_once("given plan", name, lambda: make_plan(self._scenario(self.given, name)))
 
     def wiring(self, name: str) -> Topology:
         """The fabric of a scenario that the exercise gives."""
-        return self._once("wiring", name, lambda: build_fabric(self._scenario(self.given, name)))
+        return self._read_once("wiring", name, lambda: build_fabric(self._scenario(self.given, name)))
 
     def switches(self, name: str, wiring: str) -> Switches:
         """Switches of a fabric of the exercise, as a file of the student's configures them.
@@ -88,7 +88,7 @@ class Work:
         Raises:
             InputError: the file's lines that are wrong.
         """
-        return self._once(wiring, name, lambda: by_hand.parse(self.text(name), self.wiring(wiring), name))
+        return self._read_once(wiring, name, lambda: by_hand.parse(self.text(name), self.wiring(wiring), name))
 
     def given_switches(self, name: str, wiring: str) -> Switches:
         """Likewise as a file of the exercise does; an empty name is switches as they are delivered."""
@@ -124,7 +124,7 @@ class Work:
             raise InputError.one("plugins", "has no place in an exercise; leave it out", name)
         return scenario_of_blocks(raw, str(folder / name), problems)
 
-    def _once(self, kind: str, name: str, read: Callable[[], _T]) -> _T:
+    def _read_once(self, kind: str, name: str, read: Callable[[], _T]) -> _T:
         key = (kind, name)
         if key not in self._kept:
             try:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from testbed.base.errors import MOST_LINES, InputError, LabError, Problem, cut
-from testbed.base.limits import LimitError, allowed, parse_arrays, parse_json
+from testbed.base.errors import MOST_LINES, InputError, LabError, Problem, shorten_middle
+from testbed.base.limits import LimitError, parse_arrays, parse_json, scaled_limit
 from testbed.devices.read_lines import SwitchLines, vlans_of
 from testbed.devices.vlan_set import VlanSet
 from testbed.scenario import parse_scenario
@@ -199,10 +199,10 @@ def test_vlans_of_ports_are_held_as_bits():
     switch = SwitchLines("x.txt", "ios")
     for number in range(100):
         port = switch.port(f"p{number}")
-        port.mode, port.said, port.allowed = "trunk", True, vlans_of("1-4094")
+        port.mode, port.said, port.scaled_limit = "trunk", True, vlans_of("1-4094")
     bridge, _ = switch.finish("x")
     assert all(isinstance(port.members, VlanSet) for port in bridge.ports.values())
-    assert sum(sys.getsizeof(VlanSet.of(port.members).bits) for port in bridge.ports.values()) < 100_000
+    assert sum(sys.getsizeof(VlanSet.from_ids(port.members).bits) for port in bridge.ports.values()) < 100_000
 
 
 # -------------------------------------------------------------------------------------------------------- the parsers
@@ -226,7 +226,7 @@ def test_a_limit_can_be_raised(monkeypatch):
     assert len(read_value(text, "x.yaml")["a"]) == 150
     for wrong in ("", "many", "0.1", "-5", "nan", "inf", "1e308"):
         monkeypatch.setenv("TESTBED_LIMITS", wrong)
-        assert allowed(100) == 100
+        assert scaled_limit(100) == 100
 
 
 def test_json_that_is_too_deep_or_has_half_a_character():
@@ -321,10 +321,10 @@ def test_no_message_is_longer_than_a_screen():
 
 
 def test_a_text_that_is_cut_says_by_how_much_and_is_not_cut_twice():
-    once = cut("ab" * 5000)
+    once = shorten_middle("ab" * 5000)
     assert len(once) <= 2000
     assert "… (8,060 characters left out) …" in once
-    assert cut(once) == once
+    assert shorten_middle(once) == once
     assert Problem("key", once).in_file("file").sentence == once
 
 

@@ -22,7 +22,7 @@ from testbed.base.errors import (
 )
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
-from testbed.ui.cli.output import say
+from testbed.ui.cli.output import print_lines
 from testbed.ui.cli.terminal import EscapingConsole
 from tests.hostile_files import commands_of, hostile_files, hostile_run
 from tests.unit.base.test_others_text import told_of
@@ -79,8 +79,8 @@ def test_an_error_that_comes_from_another_process_is_the_same(error):
 def test_lines_that_are_said_and_cells_of_tables_hold_no_others():
     written = io.StringIO()
     console = EscapingConsole(file=written, width=60, highlight=False, markup=False, emoji=False)
-    say(NASTY, to=console)
-    say(["two", NASTY], to=console)
+    print_lines(NASTY, to=console)
+    print_lines(["two", NASTY], to=console)
     console.print(NASTY)
     table = Table(box=None)
     table.add_column("name", no_wrap=True)

@@ -144,7 +144,7 @@ def test_the_bytes_that_are_trusted_are_the_bytes_that_run(tmp_path, monkeypatch
         (tmp_path / "theirs.py").write_text("open('evil', 'w')\n")
         return found.content == harmless
 
-    with trust.deciding(changed_meanwhile):
+    with trust.decide_trust_with(changed_meanwhile):
         tb.plan(file)
     assert ran(tmp_path)
     assert not (tmp_path / "evil").exists()

@@ -46,7 +46,7 @@ def test_planted_faults_of_readers_are_found(monkeypatch):
         patch.setattr(trunking, "_is_trunk", lambda own, other: False)
         assert faulty("cisco-ios")
     with monkeypatch.context() as patch:
-        patch.setattr(read_lines.SwitchLines, "made", property(lambda self: ALL_VLANS))
+        patch.setattr(read_lines.SwitchLines, "active_vlans", property(lambda self: ALL_VLANS))
         assert faulty("powerconnect-6200")
     with monkeypatch.context() as patch:
         patch.setattr(read_lines.SwitchLines, "not_understood", lambda self, number, sentence: None)

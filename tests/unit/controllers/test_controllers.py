@@ -234,7 +234,7 @@ def test_what_cannot_be_is_refused_before_anything_changes():
         reconciler.move_to(fixed_plan(routing="updown"), [])
     with pytest.raises(RefusedError, match=r"the way to this plan is not safe: .* takes .*, which is off"):
         reconciler.move_to(plan, [0])
-    reconciler.gone(4)
+    reconciler.switch_disconnected(4)
     with pytest.raises(RefusedError, match="not all switches are in step: s5"):
         reconciler.move_to(fewer_links(plan), OFF)
     assert fakes.sent == sent
@@ -294,7 +294,7 @@ def test_a_switch_that_obeys_another_controller_is_told_and_asked_again():
 def test_a_switch_that_is_gone_is_not_asked():
     plan = fixed_plan()
     reconciler, fakes = started(plan)
-    reconciler.gone(3)
+    reconciler.switch_disconnected(3)
     fakes.tables[3].clear()
     reconciler.check(3)
     assert reconciler.status()["switches"]["s4"]["state"] == "gone"
@@ -306,7 +306,7 @@ def test_a_switch_that_hangs_up_while_it_is_asked_is_gone():
     reconciler, fakes = started(plan)
 
     def hang_up(number: int) -> bool:
-        reconciler.gone(number)
+        reconciler.switch_disconnected(number)
         raise SwitchError(f"{fakes.names[number]} disconnected")
 
     fakes.is_master = hang_up  # type: ignore[method-assign]
@@ -316,9 +316,9 @@ def test_a_switch_that_hangs_up_while_it_is_asked_is_gone():
 
 def test_switches_of_another_version_are_counted_in_the_status():
     reconciler, _ = started(fixed_plan())
-    reconciler.refused("127.0.0.1", [1])
-    reconciler.refused("127.0.0.1", [1])
-    reconciler.refused("127.0.0.1", {5, 6})
+    reconciler.note_refused("127.0.0.1", [1])
+    reconciler.note_refused("127.0.0.1", [1])
+    reconciler.note_refused("127.0.0.1", {5, 6})
     assert [(one["times"], one["sentence"]) for one in reconciler.status()["refused"]] == [
         (2, "a switch at 127.0.0.1 speaks OpenFlow 1.0 and not 1.3"),
         (1, "a switch at 127.0.0.1 speaks OpenFlow 1.4, 1.5 and not 1.3"),

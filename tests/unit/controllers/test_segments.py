@@ -90,7 +90,7 @@ class Fakes:
         if number in self.gone:
             raise SwitchError(f"{self.names[number]} is not connected")
 
-    def connected(self) -> set[int]:
+    def list_connected(self) -> set[int]:
         return set(range(len(self.names))) - self.gone
 
     def become_master(self, number: int, generation: int) -> None:
@@ -111,7 +111,7 @@ class Fakes:
         count = int(self.topology.port_count[number])
         return {port: Port(state=(number, port) in self.down) for port in range(1, count + 1)}
 
-    def received(self, number: int) -> dict[int, int]:
+    def read_received(self, number: int) -> dict[int, int]:
         self.need(number)
         return {port: self.frames.get((number, port), 0) for port in self.ports(number)}
 
@@ -162,13 +162,13 @@ def started(
 ) -> tuple[SegmentReconciler, Fakes]:  # fmt: skip
     """A controller to which all switches have connected, once they are in step."""
     fakes = fakes or Fakes(plan)
-    there, fakes.gone = fakes.connected(), {*range(len(fakes.names))}
+    there, fakes.gone = fakes.list_connected(), {*range(len(fakes.names))}
     switches: Any = fakes
     reconciler = fakes.listener = SegmentReconciler(plan, switches, math.inf, memory, election, forget_flows)
     for number in sorted(there):
         fakes.gone.remove(number)
         reconciler.bring_in_step(number)
-    reconciler.look()
+    reconciler.send_lldp()
     until(lambda: bool(reconciler.status()["in_step"] == len(there)))
     return reconciler, fakes
 
@@ -286,7 +286,7 @@ def test_a_switch_that_hangs_up_is_dead_after_a_while_and_alive_when_it_is_back(
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, fakes = started(plan)
     fakes.gone.add(5)
-    reconciler.gone(5)
+    reconciler.switch_disconnected(5)
     until(lambda: reconciler.status()["down"] == ["switch s6"] and settled(reconciler))
     assert fakes.undelivered(failed_elements(plan.topology, switches=[5])) == 0
     assert reconciler.status()["cut_off"] == 30
@@ -301,7 +301,7 @@ def test_a_switch_that_is_back_at_once_was_not_dead(monkeypatch):
     monkeypatch.setattr(segments, "HANG_UP_GRACE", 0.05)
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, _ = started(plan)
-    reconciler.gone(5)
+    reconciler.switch_disconnected(5)
     time.sleep(0.1)
     assert reconciler.status()["events"] == []
 
@@ -458,12 +458,12 @@ def test_a_switch_that_does_not_come_is_not_waited_for_long():
     fakes = Fakes(plan)
     fakes.gone = {5}
     reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf)  # type: ignore[arg-type]
-    for number in sorted(fakes.connected()):
+    for number in sorted(fakes.list_connected()):
         reconciler.bring_in_step(number)
     for _ in range(3):
-        reconciler.look()
+        reconciler.send_lldp()
     assert reconciler.status()["phase"] == "collecting"
-    reconciler.look()
+    reconciler.send_lldp()
     until(lambda: bool(reconciler.status()["in_step"] == 15) and settled(reconciler))
     told = reconciler.status()
     assert told["down"] == [f"link s6–s{n}" if n > 6 else f"link s{n}–s6" for n in (2, 5, 7, 10)]
@@ -490,7 +490,7 @@ def test_swapped_cables_are_named_and_get_no_tables_until_they_are_put_right():
             if name in ("output", "in_port")}  # fmt: skip
     assert not ports & used
     fakes.cables = Fakes(plan).cables
-    reconciler.look()
+    reconciler.send_lldp()
     until(lambda: reconciler.status()["phase"] == "steady")
     assert reconciler.status()["wiring"] == reconciler.status()["down"] == []
     assert set(fakes.all_rules()) == set(started(plan)[1].all_rules())
@@ -503,14 +503,14 @@ def test_a_link_that_is_deaf_in_one_direction_is_dead_and_one_whose_queue_is_ful
     fakes.mute = {deaf[0], full[0]}  # the other direction is heard
     for count in range(8):
         fakes.frames[full[1]] = count  # other frames arrive by it
-        reconciler.look()
+        reconciler.send_lldp()
     until(lambda: settled(reconciler) and bool(reconciler.status()["down"]))
     assert reconciler.status()["down"] == ["link " + plan.topology.channel_name(14).replace("→", "–")]
     (sentence,) = reconciler.status()["wiring"]
     assert sentence.endswith("which hears it")
     assert fakes.undelivered(failed_elements(plan.topology, [7])) == 0
     fakes.mute = set()
-    reconciler.look()
+    reconciler.send_lldp()
     until(lambda: reconciler.status()["phase"] == "steady" and not reconciler.status()["down"])
 
 
@@ -541,7 +541,7 @@ def test_a_manager_that_takes_over_touches_no_rule(tmp_path):
     until(lambda: settled(first) and bool(first.status()["down"]))
     sent = fakes.sent
     second = fakes.listener = standing_by(plan, fakes, tmp_path)
-    second.look()
+    second.send_lldp()
     second.check(3)
     assert fakes.sent == sent
     fakes.roles.clear()
@@ -633,10 +633,10 @@ def test_switches_that_are_slow_to_come_back_are_waited_for_and_then_not(tmp_pat
     fakes.gone = {5}
     reconciler = fakes.listener = SegmentReconciler(plan, fakes, math.inf, tmp_path / "state")  # type: ignore[arg-type]
     for _ in range(15):
-        reconciler.look()
+        reconciler.send_lldp()
     assert reconciler.status()["down"] == []
     for _ in range(5):
-        reconciler.look()
+        reconciler.send_lldp()
     until(lambda: len(reconciler.status()["down"]) == 4 and settled(reconciler))
     fakes.gone = set()
     reconciler.bring_in_step(5)

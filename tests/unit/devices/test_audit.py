@@ -65,7 +65,7 @@ def files_of(name: str, dialect: str) -> dict[str, str]:
 def test_what_was_exported_has_the_verdict_of_its_plan(name, dialect):
     plan, found = plan_called(name), audited(files_of(name, dialect))
     hosts = plan.topology.host_count
-    assert (found.delivered, found.pairs, found.looping) == (hosts * (hosts - 1),) * 2 + ((),)
+    assert (found.delivered, found.pairs, found.looping_vlans) == (hosts * (hosts - 1),) * 2 + ((),)
     assert found.deadlock_free == plan.deadlock_free
     assert [finding.kind for finding in found.findings] == ([] if plan.deadlock_free else ["deadlock"])
     if not plan.deadlock_free:
@@ -237,7 +237,7 @@ def test_a_broadcast_crosses_a_first_switch_that_has_no_host():
 def test_switches_that_learn_and_hosts_of_two_vlans():
     found = triangle(s1={10, 20}, s2={20}, s3={20})
     assert (found.pairs, found.delivered, found.apart) == (2, 2, 4)
-    assert found.looping == (20,)
+    assert found.looping_vlans == (20,)
     (loop,) = (finding for finding in found.findings if finding.kind == "loop")
     assert loop.sentence.startswith("VLAN 20: a broadcast, multicast or unknown unicast circulates for ever by ")
     assert loop.remedy.startswith("take VLAN 20 from one of these ports, such as s")
@@ -444,13 +444,13 @@ def two_switches(dialect: str, vlans: str = "10,20", crossed: str = "s2") -> dic
 def test_a_port_channel_is_one_link(dialect):
     """Two cables would be a loop; as one channel they are none, and a VLAN that it lacks cuts the hosts."""
     found = audited(two_switches(dialect))
-    assert (found.passed, found.pairs, found.looping) == (True, 2, ())
+    assert (found.passed, found.pairs, found.looping_vlans) == (True, 2, ())
     assert len(found.network.places) == 4  # a host's port and a channel on each
     without = audited(two_switches(dialect, vlans="20"))
     assert "cut" in {finding.kind for finding in without.findings}
     apart = {file: text.replace("channel-group 1 mode", "!") for file, text in two_switches(dialect).items()}
     if dialect == "cisco-ios":
-        assert audited(apart).looping == (1, 10, 20)
+        assert audited(apart).looping_vlans == (1, 10, 20)
     problems = problems_of(two_switches(dialect, crossed="s3"))
     assert any("leads to s3" in problem and "one of them is wrong" in problem for problem in problems)
 

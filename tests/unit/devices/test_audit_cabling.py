@@ -86,7 +86,7 @@ def test_a_port_channel_is_what_is_up_at_both_ends_of_its_cables(first, second, 
     }
     cables = cabling(f"s1,{GI}1,s2,{GI}1", f"s1,{GI}2,s2,{GI}2", f"s1,{GI}3,h1,", f"s2,{GI}3,h2,")
     found = found_in({**files, "cabling.csv": cables})
-    assert (found.delivered, found.looping) == (delivered, ())
+    assert (found.delivered, found.looping_vlans) == (delivered, ())
     assert found.passed == (delivered == 2)
 
 
@@ -128,9 +128,9 @@ def test_bridges_that_filter_no_vlans_carry_every_frame(bridge):
     line = cabling("s1,swp1,s2,swp1", "s2,swp2,s3,swp1", *HOSTS)
     ring = cabling("s1,swp1,s2,swp1", "s2,swp2,s3,swp1", "s3,swp2,s1,swp2", *HOSTS)
     found = found_in({**files, "cabling.csv": line})
-    assert (found.delivered, found.pairs, found.looping) == (6, 6, ())
+    assert (found.delivered, found.pairs, found.looping_vlans) == (6, 6, ())
     assert {finding.kind for finding in found.findings} == {"doubt"}
-    assert found_in({**files, "cabling.csv": ring}).looping
+    assert found_in({**files, "cabling.csv": ring}).looping_vlans
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_powerconnects_out_of_the_box_in_a_ring_loop_in_vlan_1():
     text = "configure\nno spanning-tree\ninterface ethernet 1/g1\ndescription 'x'\nexit\nexit\n"
     rows = [f"s{n},1/g1,s{n % 3 + 1},1/g2" for n in (1, 2, 3)] + [f"s{n},1/g3,h{n}," for n in (1, 2, 3)]
     found = found_in({**{f"s{n}.txt": text for n in (1, 2, 3)}, "cabling.csv": cabling(*rows)})
-    assert found.looping == (1,)
+    assert found.looping_vlans == (1,)
     assert set(found.relied_on) == {"powerconnect-mode", "powerconnect-access-vlan", "powerconnect-port"}
 
 
@@ -87,7 +87,7 @@ def test_a_ring_of_default_ports_beside_a_sound_vlan_is_found():
     rows = [f"s1,{GI}1,s2,{GI}2", f"s2,{GI}1,s3,{GI}2", *(f"s{n},{GI}3,h{n}," for n in (1, 2, 3))]
     rows += [f"s{n},{GI}4,s{n % 3 + 1},{GI}5" for n in (1, 2, 3)]
     found = found_in({**{f"s{n}.txt": text for n, text in texts.items()}, "cabling.csv": cabling(*rows)})
-    assert (found.delivered, found.pairs, found.looping, found.verdict) == (6, 6, (1,), "fail")
+    assert (found.delivered, found.pairs, found.looping_vlans, found.verdict) == (6, 6, (1,), "fail")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_voice_vlan_is_one_of_an_access_port():
     voice = ["switchport voice vlan 20", *access(10)]
     text = ios({1: voice, 2: voice, 3: access(10)}, "vlan 10,20")
     found = found_in({**{f"s{n}.txt": text for n in (1, 2, 3)}, "cabling.csv": RING})
-    assert found.looping == (10, 20)
+    assert found.looping_vlans == (10, 20)
 
 
 def test_the_spanning_tree_protocol_is_blamed_only_for_vlans_in_which_it_runs():
@@ -385,7 +385,7 @@ def test_a_loop_that_the_spanning_tree_protocol_has_cut_is_none():
     for name in ("s2", "s3"):
         files |= running(name, {"swp1": {}, "swp2": {}, "swp3": {}}, stp=1)
     found = found_in({**files, "cabling.csv": LINUX_RING})
-    assert (found.verdict, found.delivered, found.looping) == ("pass", 6, ())
+    assert (found.verdict, found.delivered, found.looping_vlans) == ("pass", 6, ())
     assert any("blocks ports as their files show" in note for note in found.notes)
 
 
@@ -415,7 +415,7 @@ def test_floods_of_different_kinds_make_no_loop_together():
     files |= running("s2", {"swp1": {"bcast_flood": False}, "swp2": {"bcast_flood": False}, "swp3": {}})
     files |= running("s3", {"swp1": {}, "swp2": {}, "swp3": {}})
     found = found_in({**files, "cabling.csv": LINUX_RING})
-    assert found.looping == ()
+    assert found.looping_vlans == ()
     assert "loop" not in kinds_of(found)
 
 
@@ -544,7 +544,7 @@ NOTHING = [
 def test_nothing_audited_is_no_pass(one, other, why, tmp_path: Path):
     texts = {f"s{n}.txt": ios(said, "vlan 10,20") for n, said in ((1, one), (2, other))}
     found = found_in({**texts, "cabling.csv": PAIR})
-    assert (found.verdict, found.nothing, found.passed) == ("nothing audited", why, False)
+    assert (found.verdict, found.why_not_audited, found.passed) == ("nothing audited", why, False)
     for name, text in {**texts, "cabling.csv": PAIR}.items():
         (tmp_path / name).write_text(text)
     code, text = typed("audit", tmp_path)
@@ -557,7 +557,7 @@ def test_nothing_audited_is_no_pass(one, other, why, tmp_path: Path):
 
 def test_one_host_is_nothing_to_audit():
     found = found_in({"s1.txt": ios({1: [], 2: []}), "cabling.csv": cabling(f"s1,{GI}1,h1,")})
-    assert found.nothing == "there is 1 host, so there is no pair whose frames could be followed"
+    assert found.why_not_audited == "there is 1 host, so there is no pair whose frames could be followed"
 
 
 def test_why_a_port_is_what_it_is(tmp_path: Path):
@@ -587,7 +587,7 @@ def test_sentences_agree_with_their_numbers():
 
 
 def test_sets_of_vlans_are_sets():
-    some: Set[Any] = VlanSet.of({1, 10, 4094})
+    some: Set[Any] = VlanSet.from_ids({1, 10, 4094})
     more: Set[Any] = frozenset({10, 20})
     assert (some & more, some | more, some - more) == ({10}, {1, 10, 20, 4094}, {1, 4094})
     assert (more & some, more | some, more - some) == ({10}, {1, 10, 20, 4094}, {20})

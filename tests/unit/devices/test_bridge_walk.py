@@ -20,7 +20,7 @@ def one(ports: dict[str, BridgePort], fdb: dict[tuple[int, str], str] | None = N
 
 
 def leaves(walker: Walker, tag: int = NO_TAG, to: str = B) -> list[tuple[str, int]]:
-    return walker.leaves("s1", "p1", tag, to)
+    return walker.egress_ports("s1", "p1", tag, to)
 
 
 def test_an_untagged_frame_belongs_to_the_pvid_and_a_tagged_one_to_its_vlan():
@@ -79,8 +79,8 @@ def test_flags_keep_floods_from_a_port_but_no_known_address():
 def test_a_bridge_that_does_not_filter_carries_no_plan_out():
     ports = {"p1": port(10, (10,)), "p2": port(10, (10,))}
     assert leaves(one(ports, vlan_filtering=False)) == []
-    assert one(ports).leaves("s9", "p1", NO_TAG, B) == []
-    assert one(ports).leaves("s1", "p9", NO_TAG, B) == []
+    assert one(ports).egress_ports("s9", "p1", NO_TAG, B) == []
+    assert one(ports).egress_ports("s1", "p9", NO_TAG, B) == []
 
 
 RING = Wiring(

@@ -209,7 +209,7 @@ def test_a_plan_of_too_many_entries():
     ],
 )
 def test_names_of_ports(pattern, names):
-    assert [port_names(pattern).of(port) for port in (1, 2, 3)] == names
+    assert [port_names(pattern).name_port(port) for port in (1, 2, 3)] == names
 
 
 @pytest.mark.parametrize("pattern", ["swp", "swp{}{}", "swp{x}", "swp {}", "swp{0+0}", "swp{};reboot", "$(id){}"])

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.devices import DIALECTS
 from testbed.devices.bridge import Bridge, BridgePort
-from testbed.devices.check import OPEN_VSWITCH, recognised
+from testbed.devices.check import OPEN_VSWITCH, recognise_dialect
 from testbed.devices.read_ios import port_of, read_ios
 from testbed.devices.read_lines import LineError, mac_of, vlans_of
 from testbed.devices.read_open_vswitch import read_open_vswitch
@@ -263,7 +263,7 @@ def test_what_open_vswitch_has_in_its_database():
         "swp7": port(30, every, set()),
     }
     assert bridge.channels == {"swp4": "bond0", "swp5": "bond0"}
-    assert recognised({"s1/ovsdb.json": (SAVED / "open-vswitch.json").read_text()}) == OPEN_VSWITCH
+    assert recognise_dialect({"s1/ovsdb.json": (SAVED / "open-vswitch.json").read_text()}) == OPEN_VSWITCH
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_the_ring_fills_up_and_the_last_moment_shows_the_cycle_that_the_run_foun
     if isinstance(settings, PacketSettings):
         point = simulate_packets(packet_network(plan, settings), 1.0, 1)
     else:
-        point = simulate(Network.of(plan.topology, plan.routes, settings, 1), 1.0, 1)
+        point = simulate(Network.from_routes(plan.topology, plan.routes, settings, 1), 1.0, 1)
     assert point is not None
     moments = snapshots_of(plan, settings, point)
     assert 3 <= len(moments) <= MAX_SNAPSHOTS

@@ -152,7 +152,7 @@ class Passing:
     def stop(self) -> None:
         pass
 
-    def lost(self) -> int:
+    def count_lost(self) -> int:
         return self.dropped
 
 

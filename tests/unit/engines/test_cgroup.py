@@ -38,7 +38,7 @@ def mounted(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_the_shortest_period_that_gives_a_share(processors, quota, period):
-    limit = Limit.of(processors)
+    limit = Limit.from_share(processors)
     assert (limit.quota, limit.period) == (quota, period)
     assert limit.share == pytest.approx(processors, rel=1e-3)
     # The kernel's own bounds.
@@ -62,9 +62,9 @@ def test_the_hierarchy_is_found_where_it_is_mounted(mounted, tmp_path):
 def test_what_cannot_limit_is_no_hierarchy(mounted, tmp_path):
     mounted(_V2.format(root=tmp_path / "v2"), controllers="io memory")
     assert cgroup.find_hierarchy() is None
-    assert cgroup.trial() == (False, "no cgroup hierarchy with the controller cpu is mounted")
+    assert cgroup.try_shares() == (False, "no cgroup hierarchy with the controller cpu is mounted")
     mounted(_V2.format(root=tmp_path / "v2"), handed_on="memory")
-    assert cgroup.trial() == (False, f"{tmp_path}/v2 does not hand the controller cpu on to its groups")
+    assert cgroup.try_shares() == (False, f"{tmp_path}/v2 does not hand the controller cpu on to its groups")
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_what_cannot_limit_is_no_hierarchy(mounted, tmp_path):
 )
 def test_both_versions_write_what_they_read_back(version, files, tmp_path):
     hierarchy = Hierarchy(tmp_path, version)
-    hierarchy.write_limit(tmp_path, Limit.of(0.02))
+    hierarchy.write_limit(tmp_path, Limit.from_share(0.02))
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == files
-    assert hierarchy.read_limit(tmp_path) == Limit.of(0.02)
+    assert hierarchy.read_limit(tmp_path) == Limit.from_share(0.02)
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "cpu.cfs_quota_us").write_text("-1\n")
     assert hierarchy.read_limit(tmp_path) is None
@@ -92,7 +92,7 @@ def test_each_lab_has_a_group_of_its_own_and_hands_the_controller_on(tmp_path):
     assert second.procs()["h2"] == str(tmp_path / "testbed-lab-torus4x4-2" / "h2" / "cgroup.procs")
     assert second.problems() == []
     second.limit(["h1"], 0.2)
-    assert second.read_back() == {"h1": Limit.of(0.2), "h2": Limit.of(0.1)}
+    assert second.read_back() == {"h1": Limit.from_share(0.2), "h2": Limit.from_share(0.1)}
 
 
 def test_differences_are_named():

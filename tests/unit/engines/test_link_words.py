@@ -40,11 +40,11 @@ def test_others_are_refused(read, text):
 
 
 def test_what_is_not_said_stays_as_it_is():
-    slow = LinkState().after(LinkChange(3, rate=1e8))
-    lossy = slow.after(LinkChange(3, loss=0.01))
+    slow = LinkState().apply_change(LinkChange(3, rate=1e8))
+    lossy = slow.apply_change(LinkChange(3, loss=0.01))
     assert lossy == LinkState(rate=1e8, loss=0.01)
-    assert lossy.after(LinkChange(3, delay=1e-3, reset=True)) == LinkState(delay=1e-3)
-    assert LinkState(1e8, up=False).after(LinkChange(3, reset=True)) == LinkState(up=False)
+    assert lossy.apply_change(LinkChange(3, delay=1e-3, reset=True)) == LinkState(delay=1e-3)
+    assert LinkState(1e8, up=False).apply_change(LinkChange(3, reset=True)) == LinkState(up=False)
 
 
 _SHOWN = """\

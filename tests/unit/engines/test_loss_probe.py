@@ -92,7 +92,7 @@ def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
     def vanish() -> None:
         end = time.monotonic() + 60
         while own.echoes <= 3 and time.monotonic() < end:
-            peer.hear(0.05)
+            peer.receive(0.05)
         peer.close()
         until(asked_in_vain)
         stop.touch()
@@ -109,7 +109,7 @@ def test_a_peer_that_is_gone_breaks_the_connection(force, port, tmp_path):
 def test_overtaken_and_missing_numbers():
     heard = PeerStats()
     for number in (0, 2, 1, 5, 5):
-        heard.take(number, 1000, 2000 + number)
+        heard.add_datagram(number, 1000, 2000 + number)
     found = heard.as_object(7)
     assert (found["received"], found["lost"], found["duplicates"], found["disordered"]) == (4, [3, 4, 6], 1, 1)
     assert found["one_way"]["min"] == pytest.approx(1e-6)

@@ -14,7 +14,7 @@ from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import FREE
 from testbed.dataplane.switch_tables import switch_tables
 from testbed.engines.realtime.move import Mover, spare_links, wait_for_empty_links
-from testbed.engines.realtime.walk import spared_problems, walked_problems, way
+from testbed.engines.realtime.walk import spared_problems, trace_path, walked_problems
 from testbed.engines.simulate.live import live_model
 from testbed.experiments.regulate.choice import plan_without
 from testbed.planning import Plan, make_plan
@@ -162,6 +162,6 @@ def test_the_walk_tells_links_that_a_hash_treats_otherwise_than_they_are() -> No
     assert spared_problems(plan.bundles, model.live.spared, [1, 2])[0] == (
         "s1→s2#2 is off and is still chosen by the hash of its bundle"
     )
-    found = way(model.live.tables, model.live.spared, plan.wiring, 0, 1)
+    found = trace_path(model.live.tables, model.live.spared, plan.wiring, 0, 1)
     assert found.hops == ((0, 4),)
     assert found.arrives

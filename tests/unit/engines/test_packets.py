@@ -29,7 +29,7 @@ LAYERED = {"kind": "random", "switches": 12, "degree": 4, "seed": 3, "hosts_per_
 
 
 def network_of(plan, settings=QUICK, rate=GIGABIT, edge_rate=GIGABIT, edge_frame=None):
-    return PacketNetwork.of(plan.topology, plan.routes, settings, rate, edge_rate, 1, edge_frame)
+    return PacketNetwork.from_routes(plan.topology, plan.routes, settings, rate, edge_rate, 1, edge_frame)
 
 
 def quick(**changes):

@@ -90,8 +90,10 @@ def test_a_program_that_builds_a_lab_can_be_ended(folder):
 def test_of_labs_in_use_the_oldest_keeps_the_bare_name(monkeypatch, tmp_path):
     # Process numbers begin anew at some time, so that a younger lab can have the smaller.
     ages = {31_000: 500, 800: 700, 900: 600}
-    lab = SimpleNamespace(listens=lambda: True)
-    found = [SimpleNamespace(init=init, owner=init + 1, scenario="long", owned=True, namespaces=lab) for init in ages]
+    lab = SimpleNamespace(is_listening=lambda: True)
+    found = [
+        SimpleNamespace(init=init, owner=init + 1, scenario="long", has_owner=True, namespaces=lab) for init in ages
+    ]
     monkeypatch.setattr(registry, "read_start_time", lambda init: ages[init])
     monkeypatch.setattr(registry, "labs", lambda: iter(found))
     names = {31_001: "long", 901: "long-901", 801: "long-801"}

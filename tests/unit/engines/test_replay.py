@@ -32,14 +32,14 @@ MPI = "mpi_bytes_sent"
 
 
 def network_of(plan, settings=SETTINGS):
-    return Network.of(plan.topology, plan.routes, settings, 1)
+    return Network.from_routes(plan.topology, plan.routes, settings, 1)
 
 
 def demand_of(hosts, entries, carried=100):
     matrix = np.zeros((hosts, hosts), dtype=np.int64)
     for source, destination, size in entries:
         matrix[source, destination] = size
-    return Demand.of(matrix, carried)
+    return Demand.from_matrix(matrix, carried)
 
 
 @pytest.mark.parametrize("plan", [
@@ -62,7 +62,7 @@ def test_a_pair_alone_takes_its_switches_times_the_header_and_all_its_flits(plan
 
 def test_each_host_takes_turns_from_the_one_behind_it_on():
     plan = plan_of("flat", hosts=4)
-    demand = Demand.of(np.full((4, 4), 300), 100)
+    demand = Demand.from_matrix(np.full((4, 4), 300), 100)
     assert list(zip(demand.source.tolist(), demand.destination.tolist(), strict=True)) == [
         (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (1, 0), (2, 3), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2),
     ]  # fmt: skip
@@ -86,7 +86,7 @@ def test_all_arrives_no_sooner_than_the_fullest_channel_or_host_allows(seed):
     plan = plan_of("torus", sizes=[4, 4]) if seed % 2 else layered_plan()
     network, hosts = network_of(plan), plan.topology.host_count
     matrix = np.random.default_rng(seed).integers(0, 4000, (hosts, hosts)) * (seed % 3 + 1)
-    demand = Demand.of(matrix, 100)
+    demand = Demand.from_matrix(matrix, 100)
     found = replay(network, demand)
     assert found is not None
     least, because = least_clocks(network, demand)
@@ -121,7 +121,8 @@ def test_a_cyclic_plan_stands_still(number):
     plan = plan_of(kind, {"kind": "dor", **routing}, **parameters)
     hosts = plan.topology.host_count
     found = replay(
-        network_of(plan, dataclasses.replace(SETTINGS, buffer=16)), Demand.of(np.full((hosts, hosts), 50_000), 100)
+        network_of(plan, dataclasses.replace(SETTINGS, buffer=16)),
+        Demand.from_matrix(np.full((hosts, hosts), 50_000), 100),
     )
     assert found is not None
     assert len(found.cycle) >= 3

@@ -29,7 +29,7 @@ LAYERED = {"kind": "random", "switches": 12, "degree": 4, "seed": 3, "hosts_per_
 
 
 def network_of(plan, settings=QUICK):
-    return Network.of(plan.topology, plan.routes, settings, 1)
+    return Network.from_routes(plan.topology, plan.routes, settings, 1)
 
 
 def layered_plan(routing="kind: dl, layers: 3", **topology):
@@ -230,7 +230,7 @@ def test_the_static_bound_has_the_links_of_hosts_in_it(pattern, link):
 def test_the_torus_of_two_layers_behaves_as_other_simulators_say():
     """BookSim2 and an independent model: zero load 145 to 164, at 0.3 330 to 356 clocks, saturation at 0.43 to 0.47."""
     topology, routes = dateline_torus(8)
-    network = Network.of(topology, routes, Settings(clocks=80_000, warm_up=20_000), 1)
+    network = Network.from_routes(topology, routes, Settings(clocks=80_000, warm_up=20_000), 1)
     low, middle, high = (simulate(network, load, 1) for load in (0.005, 0.3, 0.6))
     assert low.latency.mean == pytest.approx(145, rel=0.02)
     assert middle.latency.mean == pytest.approx(330, rel=0.1)

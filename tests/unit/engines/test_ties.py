@@ -58,7 +58,7 @@ def network(text, changes, **more):
     plan = make_plan(scenario_of(text))
     settings = PacketSettings(**{"duration": 8, "warm_up": 1, "buffer": 12 * 1522, **changes, **more})
     links = plan.scenario.links
-    return plan, PacketNetwork.of(plan.topology, plan.routes, settings, links.rate, links.edge_rate, 1)
+    return plan, PacketNetwork.from_routes(plan.topology, plan.routes, settings, links.rate, links.edge_rate, 1)
 
 
 def simulate_packets(*arguments, **options):

@@ -554,7 +554,7 @@ def ready(monkeypatch, tmp_path):
 
 
 def _run_in_vm(plan, results):
-    vm.find_missing(plan, _quiet).refuse()
+    vm.find_missing(plan, _quiet).raise_if_missing()
     return vm.measure(plan, results, _quiet)
 
 

@@ -42,9 +42,9 @@ def test_a_scenario_is_called_as_it_may_be_typed(tmp_path, monkeypatch):
     for file in (Path("scenarios/mine.yaml"), Path("other.yaml")):
         file.write_text(RING)
     known = load_scenario(tmp_path / "scenarios" / "mine.yaml")
-    assert Invocation.of(known, ("a=b",)) == Invocation("mine", ("a=b",))
-    assert Invocation.of(load_scenario(Path("other.yaml"))) == Invocation("other.yaml")
-    assert Invocation.of(dataclasses.replace(known, source="other.yaml")) == Invocation("other.yaml")
+    assert Invocation.from_scenario(known, ("a=b",)) == Invocation("mine", ("a=b",))
+    assert Invocation.from_scenario(load_scenario(Path("other.yaml"))) == Invocation("other.yaml")
+    assert Invocation.from_scenario(dataclasses.replace(known, source="other.yaml")) == Invocation("other.yaml")
 
 
 def slow(title, number=1, *, dilation=200.0, too_slow=True):

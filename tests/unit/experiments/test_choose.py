@@ -123,9 +123,9 @@ def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
         monkeypatch.setattr(lab_engine, check, lambda *about: None)
     monkeypatch.setattr(lab_engine, "runner_of", lambda kind: SimpleNamespace(prepare=None))
     monkeypatch.setattr(lab_engine, "prepare_mpi", lambda plan, job: built.append(job.job))
-    lab_engine.find_missing(plan_of(MPI), lambda text: None, tries=False).refuse()
+    lab_engine.find_missing(plan_of(MPI), lambda text: None, tries=False).raise_if_missing()
     assert built == []
-    lab_engine.find_missing(plan_of(MPI), lambda text: None).refuse()
+    lab_engine.find_missing(plan_of(MPI), lambda text: None).raise_if_missing()
     assert built == ["fabric_bench"]
 
 
@@ -215,7 +215,7 @@ def lab_that_keeps_up_at(monkeypatch):
         kept_up = dilation >= lab.with_jobs
         return Judgement(Verdict.PASS, ()) if kept_up else Judgement(Verdict.WARN, ("nothing was idle",))
 
-    monkeypatch.setattr(choose, "trial", tried)
+    monkeypatch.setattr(choose, "run_pilot", tried)
     monkeypatch.setattr(choose, "trial_of_job", tried_with)
     return MadeUpLab
 

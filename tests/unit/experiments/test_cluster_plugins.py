@@ -58,7 +58,7 @@ def folder(tmp_path):
     (tmp_path / "one_tree.py").write_text(_PLUGIN)
     (tmp_path / "mine.yaml").write_text(_SCENARIO)
     (tmp_path / "sweep.yaml").write_text("scenarios: [./mine.yaml]\nset: {routing.kind: [one_tree, updown]}\n")
-    with trust.deciding(lambda file: True):
+    with trust.decide_trust_with(lambda file: True):
         yield tmp_path
     plugins.forget(str(tmp_path / "one_tree.py"))
 

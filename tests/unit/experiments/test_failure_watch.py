@@ -91,7 +91,7 @@ def test_datagrams_are_lost_until_one_arrives_again():
     whole = passage(range(300, 320))
     assert whole.lost == 20
     assert whole.back_after(100.2995, 100.2995) == pytest.approx(0.021)
-    assert whole.between(100.0, 100.3).back_after(100.0, 100.0) is None
+    assert whole.sent_between(100.0, 100.3).back_after(100.0, 100.0) is None
     assert passage(range(300, 1000)).back_after(100.3, 100.3) is None
 
 

@@ -151,9 +151,9 @@ def test_verdicts_go_from_good_to_bad():
 
 
 def test_the_worst_verdict_wins_and_reasons_stand_once():
-    found = Judgement.of([(Verdict.WARN, "a"), (Verdict.INVALID, "b"), (Verdict.WARN, "a")])
+    found = Judgement.merge([(Verdict.WARN, "a"), (Verdict.INVALID, "b"), (Verdict.WARN, "a")])
     assert (found.verdict.word, found.reasons) == ("invalid", ("a", "b"))
-    assert Judgement.of([]).verdict is Verdict.PASS
+    assert Judgement.merge([]).verdict is Verdict.PASS
 
 
 def counted(idle=0.5, daemon=0.3, jump=0.0, seconds=10.0):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
 from testbed.base.messages import FrameCounts, LinkReadings, PairReadings
-from testbed.experiments.regulate.choice import ladder
+from testbed.experiments.regulate.choice import list_power_levels
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.loop import LoopResult, LoopRound
 from testbed.experiments.regulate.rule import Rule, integral
@@ -50,7 +50,7 @@ def test_bytes_of_pairs_are_those_since_the_reading_before():
 
 def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
     plan = plan_of("ring", {"kind": "north_last"}, switches=4)
-    rungs = tuple(ladder(plan, of_pattern("all_to_all", plan.topology, 1)))
+    rungs = tuple(list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1)))
     off = len(rungs[1].off)
     loads = (Stretch(0.0, 4.0, "a"), Stretch(5.0, 9.0, "b"))
     turn = LoopRound((), (), loads, ((0.0, 0), (2.0, off), (4.5, 0), (8.0, off)))
@@ -62,7 +62,7 @@ def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
 
 def test_other_rungs_are_foretold_by_the_traffic_of_now():
     plan = plan_of("ring", {"kind": "north_last"}, switches=4)
-    rungs = ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
     plans = [rung.plan for rung in rungs]
     (off,) = rungs[1].off
     traffic = bytes_between(PairReadings(0.0), PairReadings(1.0, ((0, 1, 400), (2, 3, 400))), 4)

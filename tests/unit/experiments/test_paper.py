@@ -12,7 +12,7 @@ import pytest
 
 from testbed.base.errors import InputError, Problem, WorkloadError
 from testbed.experiments.paper import run as running
-from testbed.experiments.paper.calls import merged, read_call
+from testbed.experiments.paper.calls import merge_blocks, read_call
 from testbed.experiments.paper.judge import judge
 from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
 from testbed.experiments.paper.run import Store, run_items
@@ -152,7 +152,7 @@ def test_items_are_chosen_by_name_or_by_paper_and_unknown_ones_are_named(tmp_pat
 
 def test_blocks_lie_over_each_other_and_one_with_a_kind_of_its_own_replaces():
     below = {"topology": {"kind": "random", "seed": "drawing"}, "routing": {"kind": "sr", "backup": False}}
-    found = merged(below, {"topology": {"switches": 16}, "routing": {"kind": "updown"}})
+    found = merge_blocks(below, {"topology": {"switches": 16}, "routing": {"kind": "updown"}})
     assert found["topology"] == {"kind": "random", "seed": "drawing", "switches": 16}
     assert found["routing"] == {"kind": "updown"}
 

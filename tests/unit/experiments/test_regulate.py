@@ -15,7 +15,7 @@ from testbed.base.errors import InputError, LabError
 from testbed.base.model import Sample
 from testbed.experiments.regulate.before_after import before_and_after, change_findings, loss_findings, loss_samples
 from testbed.experiments.regulate.changing import table7
-from testbed.experiments.regulate.choice import find_detour, ladder, links_behind, with_spared
+from testbed.experiments.regulate.choice import find_detour, links_behind, list_power_levels, with_spared
 from testbed.experiments.regulate.figure import Stretch, draw_rates
 from testbed.experiments.regulate.mover import Change, pair_opposite_hosts
 from testbed.experiments.regulate.run import measured_traffic, regulate, require_regulable
@@ -195,8 +195,8 @@ def test_fewer_links_of_a_bundle_carry_less_and_a_bundle_that_is_off_counts_as_i
     off = np.zeros(12, dtype=bool)
     off[[0, 1, 2, 4]] = True
     fewer = with_spared(plan, off)
-    assert fewer.spared is not None
-    assert np.flatnonzero(fewer.spared).tolist() == [4]
+    assert fewer.powered_off is not None
+    assert np.flatnonzero(fewer.powered_off).tolist() == [4]
     assert np.asarray(channel_rates(fewer)).tolist() == [3e9, 3e9, 2e9, 2e9, 3e9, 3e9, 3e9, 3e9]
     assert links_behind(plan, 1) == (3, 4, 5)
     # The busiest link is used in the ratio of what it then carries.
@@ -208,12 +208,12 @@ def test_fewer_links_of_a_bundle_carry_less_and_a_bundle_that_is_off_counts_as_i
 def test_a_ladder_takes_links_of_bundles_one_by_one():
     text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\nengine: realtime\n"
     plan = make_plan(parse_scenario(text, "test"))
-    rungs = ladder(plan, of_pattern("all_to_all", plan.topology, 1))
+    rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
     assert len(rungs) > 1
     assert rungs[0].off == ()
     assert all(set(fewer.off) > set(more.off) for more, fewer in itertools.pairwise(rungs))
     assert max(rungs[-1].off) > plan.topology.link_count
-    assert rungs[-1].plan.spared is not None
+    assert rungs[-1].plan.powered_off is not None
 
 
 def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_path(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from testbed.base.model import Sample
 from testbed.experiments.report.drawing import MAX_PANELS, LinkUse, draw_topology, draw_vlans, link_use
 from testbed.experiments.report.geometry import BOX_HEIGHT, BOX_WIDTH, channel_line, layout, link_line
-from testbed.experiments.report.palette import COLOURS, HEAT, heat
+from testbed.experiments.report.palette import COLOURS, HEAT, heat_colour
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 
@@ -167,7 +167,7 @@ def test_traffic_keeps_to_the_right():
 
 
 def test_colour_rises_with_use():
-    assert [heat(share) for share in (0.0, 1.0, 1.2)] == [HEAT[0], HEAT[-1], HEAT[-1]]
+    assert [heat_colour(share) for share in (0.0, 1.0, 1.2)] == [HEAT[0], HEAT[-1], HEAT[-1]]
     topology = plan_of("mesh").topology
     svg = draw_topology(topology, "t", {0: LinkUse(1.0, None), 1: LinkUse(0.02, None), 2: LinkUse(0.0, None)})
     assert "var(--heat-11," in group(svg, "t-channel-0")

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.base.errors import CapabilityError, InputError, Problem
 from testbed.experiments.run import lab
-from testbed.experiments.run.engine import Engine, Missing
+from testbed.experiments.run.engine import Engine, Prerequisites
 from testbed.experiments.run.engines import MODULES, engine_named, run_scenario
 from testbed.experiments.run.loads.one_load import RUNNERS, load_labels
 from testbed.planning import make_plan
@@ -31,8 +31,12 @@ def test_labels_are_parameters():
 
 
 @pytest.mark.parametrize(("missing", "error", "sentence"), [
-    (Missing((Problem("lab", "is wrong", "a.yaml"),), ("no QEMU",)), InputError, "a.yaml: lab: is wrong"),
-    (Missing((), ("no QEMU; get it", "no image; build it")), CapabilityError, "no QEMU; get it\nno image; build it"),
+    (Prerequisites((Problem("lab", "is wrong", "a.yaml"),), ("no QEMU",)), InputError, "a.yaml: lab: is wrong"),
+    (
+        Prerequisites((), ("no QEMU; get it", "no image; build it")),
+        CapabilityError,
+        "no QEMU; get it\nno image; build it",
+    ),
 ])  # fmt: skip
 def test_what_an_engine_lacks_is_told_before_it_starts_anything(monkeypatch, missing, error, sentence):
     def measure(plan, results, progress):

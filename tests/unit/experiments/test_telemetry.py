@@ -73,7 +73,7 @@ def test_each_port_knows_its_channel_or_host(part):
 
 def test_only_increases_wholly_inside_the_window_count(part):
     # From 0.2 to 1.0 s: the increases up to 0.5, 0.75 and 1.0; that up to 0.25 began at 0.
-    assert part.time[part.counted(0)].tolist() == [0.5, 0.75, 1.0]
+    assert part.time[part.increases_of(0)].tolist() == [0.5, 0.75, 1.0]
 
 
 def test_the_matrix_is_what_came_between_first_and_last_reading(part):
@@ -101,8 +101,8 @@ def test_repeats_are_joined_and_told_apart(part):
     assert both.repeat.tolist() == [0] * 7 + [1] * 7
     assert both.window.tolist() == [[0.2, 1.0]] * 2
     assert both.looks.tolist() == [[1, 3, 5, 1]]
-    assert both.time[both.counted(1)].tolist() == [0.5, 0.75, 1.0]
-    assert both.counted(0).tolist() == [*part.counted(0).tolist(), *[False] * 7]
+    assert both.time[both.increases_of(1)].tolist() == [0.5, 0.75, 1.0]
+    assert both.increases_of(0).tolist() == [*part.increases_of(0).tolist(), *[False] * 7]
     assert (both.traffic_matrix() == 2 * part.traffic_matrix()).all()
     assert (both.traffic_matrix(1) == part.traffic_matrix()).all()
 

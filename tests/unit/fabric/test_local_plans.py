@@ -27,7 +27,7 @@ from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.fabric.vlans.local import member_matrix, vlan_count
 from testbed.fabric.vlans.openflow import OpenFlowOptions, assign_openflow
-from testbed.fabric.vlans.renamed import RenamedOptions, arrivals_of, assign_renamed, check_identifiers, merged
+from testbed.fabric.vlans.renamed import RenamedOptions, arrivals_of, assign_renamed, check_identifiers, merge_classes
 from testbed.fabric.vlans.static import StaticOptions, assign_static
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
@@ -111,7 +111,7 @@ def test_vlans_with_the_same_members_stay_apart_where_their_entries_do_not_agree
 
 def test_merging_by_entries_alone_never_needs_more():
     arrivals = arrivals_of(HUB, hub_routes(crossed=True))
-    by_members, by_entries = (len(merged(arrivals, same_members=same)[1]) for same in (True, False))
+    by_members, by_entries = (len(merge_classes(arrivals, same_members=same)[1]) for same in (True, False))
     assert by_entries < by_members
 
 

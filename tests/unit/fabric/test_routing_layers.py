@@ -19,7 +19,7 @@ from testbed.fabric.routing.nue import NueOptions, route_nue
 from testbed.fabric.routing.paths import channel_load, hop_counts
 from testbed.fabric.routing.relation import Conflict, forwarding_table
 from testbed.fabric.routing.turns import all_turns
-from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward
+from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward_channels
 from testbed.fabric.verify.deadlock import check_routes
 from testbed.scenario import parse_scenario
 from tests.fabrics import fabric_of_pairs, random_fabric, topology_of
@@ -124,7 +124,7 @@ def test_one_layer_of_lturn_is_lturn_routing():
 )
 def test_a_path_descends_one_layer_at_each_forbidden_turn_and_only_there(variant, down_up_forbidden):
     topology = irregular(40, 3)
-    up = upward(topology)
+    up = upward_channels(topology)
     descents = 0
     for path in hops_of(topology, route_dl(topology, DlOptions(variant=variant, layers=4))):
         for (layer, channel), (next_layer, following) in pairwise(path):

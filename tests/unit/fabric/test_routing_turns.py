@@ -19,7 +19,7 @@ from testbed.fabric.routing.sr import SrOptions, route_sr, segment_turns
 from testbed.fabric.routing.stp import spanning_tree
 from testbed.fabric.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
 from testbed.fabric.routing.turns import all_turns, allow, breadth_first_levels, graph_of, prohibited_turns
-from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward
+from testbed.fabric.routing.updown import UpDownOptions, route_updown, upward_channels
 from testbed.fabric.topologies.faults import Faults, apply_faults
 from testbed.fabric.verify.deadlock import check_routes
 from testbed.planning import make_plan
@@ -57,9 +57,9 @@ def paths_of(paths):
 
 def test_up_is_nearer_to_the_root_and_the_lower_number_on_one_level():
     topology = one_host_each([(0, 1), (0, 2), (1, 2), (2, 3)])
-    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward(topology))}
+    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward_channels(topology))}
     assert up == {"s2→s1", "s3→s1", "s3→s2", "s4→s3"}
-    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward(topology, 3))}
+    up = {topology.channel_name(channel) for channel in np.flatnonzero(upward_channels(topology, 3))}
     assert up == {"s3→s4", "s1→s3", "s2→s3", "s2→s1"}
 
 
@@ -88,7 +88,7 @@ FABRICS = (
 @pytest.mark.parametrize(("kind", "parameters"), FABRICS)
 def test_next_hops_by_destination_go_down_where_a_way_down_is_left_and_up_elsewhere(kind, parameters, root):
     topology = topology_of(kind, **parameters)
-    up = upward(topology, root)
+    up = upward_channels(topology, root)
     routes = route_updown(topology, UpDownOptions(root=topology.switch_name(root), next_hop="destination"))
     only_down, rising = nx.MultiDiGraph(), nx.MultiDiGraph()
     for channel, (source, target) in enumerate(zip(topology.channel_source, topology.channel_target, strict=True)):
@@ -146,7 +146,7 @@ def test_an_unknown_start_of_segments_is_told():
 
 def test_a_root_may_have_the_name_of_the_file_the_fabric_comes_from():
     topology = topology_of("graph", switches=("left", "right", "top"), links=(("left", "right"), ("right", "top")))
-    assert upward(topology, 2).sum() == 2
+    assert upward_channels(topology, 2).sum() == 2
     assert route_updown(topology, UpDownOptions(root="top")).allowed is not None
 
 
@@ -291,7 +291,7 @@ def test_two_parallel_links_are_a_segment():
 
 def test_the_shortest_segments_of_a_mesh_prohibit_the_turns_of_up_down():
     mesh = topology_of("mesh", sizes=(8, 8))
-    up = upward(mesh)
+    up = upward_channels(mesh)
     before, after = all_turns(mesh)
     up_down = allow(mesh, ~(~up[before] & up[after]), before, after)
     assert forbidden(mesh, segment_turns(mesh, 0)) == forbidden(mesh, up_down)

@@ -14,7 +14,7 @@ from testbed.fabric.routing.common import explicit_routes
 from testbed.fabric.routing.relation import as_source_trees
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import all_turns, allow, graph_of
-from testbed.fabric.routing.updown import upward
+from testbed.fabric.routing.updown import upward_channels
 from tests.fabrics import fabric_of_pairs, plan_of
 
 SELECTIONS = ("balanced", "random", "low_port", "sancho", "high_virtual", "high_physical", "tree")
@@ -210,7 +210,7 @@ def misleading(with_other_ways=True):
     (c, d), (m, n) = names[0, 1], names[0, 2]
     onward = {c: [(1, 5), (1, 6)], d: [(1, 3)], m: [(2, 3)], n: [(2, 4)]}
     allowed = {(before, names[pair][0]) for before, pairs in onward.items() for pair in pairs if pair in names}
-    up = upward(topology)
+    up = upward_channels(topology)
     turns = turns_of(topology, lambda before, after: not up[before] and (before, after) not in allowed)
     return topology, turns, names
 
@@ -247,7 +247,7 @@ def test_a_source_without_a_tree_is_named_with_a_switch_that_is_cut_off():
 def test_a_tree_keeps_clear_of_loaded_channels_where_paths_stay_as_short():
     pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (0, 4), (0, 5)]
     topology = fabric_of_pairs(pairs, [0, 0, 0, 1, 1, 1])
-    up = upward(topology)
+    up = upward_channels(topology)
     turns = turns_of(topology, lambda before, after: not up[before] and up[after])
     paths = select_paths(topology, turns, options("tree"))
     first = {int(topology.channel_target[path_of(topology, paths, source, 3)[1]]) for source in (4, 5)}

@@ -25,13 +25,13 @@ def swap(found: CollectedTopology, one: tuple[int, int], other: tuple[int, int])
     cables = found.planned
     a, b = cables[one], cables[other]
     for here, there in ((one, b), (b, one), (other, a), (a, other)):
-        found.hear(here, there, 0)
+        found.on_lldp(here, there, 0)
 
 
 def test_what_is_as_planned_agrees():
     found = heard(RING)
     assert found.differences() == []
-    assert found.silent() == set()
+    assert found.silent_ends() == set()
     assert found.links() == [
         "s1-eth2 – s2-eth2", "s1-eth3 – s4-eth3", "s2-eth3 – s3-eth2", "s3-eth3 – s4-eth2",
     ]  # fmt: skip
@@ -44,19 +44,19 @@ def test_two_swapped_cables_are_two_sentences_and_four_silent_ends():
         "s1-eth2 is joined to s4-eth2; in the plan s1-eth2 leads to s2-eth2, and s4-eth2 leads to s3-eth3",
         "s2-eth2 is joined to s3-eth3; in the plan s2-eth2 leads to s1-eth2, and s3-eth3 leads to s4-eth2",
     ]
-    assert found.silent() == {(0, 2), (1, 1 + 1), (2, 3), (3, 2)}
+    assert found.silent_ends() == {(0, 2), (1, 1 + 1), (2, 3), (3, 2)}
 
 
 def test_a_cable_between_a_link_and_a_hosts_port():
     found = heard(RING)
     found.forget([(0, 2)])
-    found.hear((0, 2), (2, 1), 0)
-    found.hear((2, 1), (0, 2), 0)
+    found.on_lldp((0, 2), (2, 1), 0)
+    found.on_lldp((2, 1), (0, 2), 0)
     assert found.differences() == [
         "s1-eth2 is joined to s3-eth1; in the plan s1-eth2 leads to s2-eth2, and s3-eth1 is the port of h3",
         "s1-eth2 is not joined to s2-eth2",
     ]
-    found.hear((1, 9), (3, 9), 0)
+    found.on_lldp((1, 9), (3, 9), 0)
     assert found.differences()[1] == (
         "s2-eth9 is joined to s4-eth9, in one direction; in the plan s2-eth9 leads nowhere, and s4-eth9 leads nowhere"
     )
@@ -66,27 +66,27 @@ def test_a_fault_in_one_direction_is_told_by_who_still_hears():
     found = heard(RING)
     for here, there in found.planned.items():
         if here != (1, 2):
-            found.hear(here, there, 5)
+            found.on_lldp(here, there, 5)
     found.expire(5)
     assert found.differences() == ["s2-eth2 hears nothing of s1-eth2, which hears it"]
-    assert found.silent() == {(1, 2)}
+    assert found.silent_ends() == {(1, 2)}
 
 
 def test_what_is_late_holds_until_it_is_too_late_or_kept():
     found = heard(RING)
-    assert found.late(2) == []
-    assert sorted(found.late(3)) == sorted(found.planned)
+    assert found.list_late(2) == []
+    assert sorted(found.list_late(3)) == sorted(found.planned)
     found.expire(4)
-    assert found.silent() == set()
-    found.keep((0, 2), 4)
+    assert found.silent_ends() == set()
+    found.extend((0, 2), 4)
     found.expire(5)
-    assert found.silent() == set(found.planned) - {(0, 2)}
+    assert found.silent_ends() == set(found.planned) - {(0, 2)}
 
 
 def test_what_was_silent_before_is_not_presumed():
     found = CollectedTopology(RING, 4)
     found.assume_up({(0, 2)}, 0)
-    assert found.silent() == {(0, 2)}
+    assert found.silent_ends() == {(0, 2)}
 
 
 @pytest.mark.slow
@@ -101,9 +101,9 @@ def test_differences_name_every_end_that_is_silent_and_no_other(data: st.DataObj
     shuffled = data.draw(st.permutations(pulled))
     joined = data.draw(st.integers(0, len(shuffled) // 2))
     for one, other in list(zip(shuffled[::2], shuffled[1::2], strict=True))[:joined]:
-        found.hear(one, other, 0)
-        found.hear(other, one, 0)
-    silent, sentences = found.silent(), " ".join(found.differences()).replace(";", "").replace(",", "").split()
+        found.on_lldp(one, other, 0)
+        found.on_lldp(other, one, 0)
+    silent, sentences = found.silent_ends(), " ".join(found.differences()).replace(";", "").replace(",", "").split()
     names = {f"{topology.switch_name(switch)}-eth{port}" for switch, port in silent}
     assert names <= set(sentences)
     assert (not silent) == (not sentences)

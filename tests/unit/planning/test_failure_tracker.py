@@ -27,11 +27,11 @@ def test_a_link_is_dead_while_one_of_its_ends_is_down():
     tracker = FailureTracker(TOPOLOGY)
     for channel in (14, 15):
         tracker.port_changed(*end_of(channel), down=True)
-        assert tracker.failed().same_as(failed_elements(TOPOLOGY, [7]))
+        assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY, [7]))
     tracker.port_changed(*end_of(14), down=False)
-    assert tracker.failed().same_as(failed_elements(TOPOLOGY, [7]))
+    assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY, [7]))
     tracker.port_changed(*end_of(15), down=False)
-    assert tracker.failed().same_as(failed_elements(TOPOLOGY))
+    assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY))
 
 
 def test_a_switch_that_connects_is_alive_and_all_its_ports_are_known():
@@ -42,18 +42,18 @@ def test_a_switch_that_connects_is_alive_and_all_its_ports_are_known():
     tracker.port_changed(*host_end, down=True)
     tracker.port_changed(switch, port, down=True)
     tracker.dead.add(switch)
-    assert tracker.failed().same_as(failed_elements(TOPOLOGY, [], [2], [switch]))
-    tracker.connected(switch, [])
-    assert tracker.failed().same_as(failed_elements(TOPOLOGY, [], [2]))
-    tracker.connected(switch, [port])
-    assert tracker.failed().same_as(failed_elements(TOPOLOGY, [7], [2]))
+    assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY, [], [2], [switch]))
+    tracker.switch_connected(switch, [])
+    assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY, [], [2]))
+    tracker.switch_connected(switch, [port])
+    assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY, [7], [2]))
 
 
 def test_a_port_with_nothing_behind_it_is_of_no_concern():
     tracker = FailureTracker(TOPOLOGY)
     local = 0xFFFFFFFE  # of every bridge, down unless somebody raises it
     assert not tracker.has_neighbour(0, local)
-    tracker.connected(0, [local])
+    tracker.switch_connected(0, [local])
     assert tracker.down == set()
 
 

@@ -12,8 +12,8 @@ from testbed.base.model import Topology, VlanPlan
 from testbed.dataplane.predict import transport
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.hosts.shaping import require_speeds
-from testbed.experiments.regulate.choice import at_speeds, choose_links, keeping
-from testbed.experiments.regulate.speeds import list_rate_changes, unavoidable, watching_rate
+from testbed.experiments.regulate.choice import at_speeds, choose_links, keep_full_speed
+from testbed.experiments.regulate.speeds import list_rate_changes, list_unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.fabric.power import POWER_MODELS
 from testbed.fabric.routing.paths import path
@@ -125,7 +125,7 @@ def test_links_change_together_where_the_fabric_does_without_them():
 
 def test_a_link_that_nothing_goes_round_keeps_its_speed():
     plan = plan_of("mesh", {"kind": "dor"}, sizes=[3])
-    assert unavoidable(plan, [0, 1]) == [0, 1]
+    assert list_unavoidable(plan, [0, 1]) == [0, 1]
     with pytest.raises(InputError, match="no paths go round s1→s2"):
         list_rate_changes(plan, at_speeds(plan, ("100M", "1G")), plan)
     matrix = np.zeros((3, 3))
@@ -133,7 +133,7 @@ def test_a_link_that_nothing_goes_round_keeps_its_speed():
     choice = choose_links(plan, Traffic("mine", matrix, "a test"), slower=True)
     assert choice.selection.speeds == ("1G", "10M")
     assert (choice.slower, choice.plan.speeds.tolist()) == ((1,), [1.0, 0.01])
-    kept = keeping(choice, unavoidable(plan, choice.slower))
+    kept = keep_full_speed(choice, list_unavoidable(plan, choice.slower))
     assert (kept.slower, kept.selection.speeds, kept.plan.speeds) == ((), ("1G", "1G"), None)
 
 

@@ -57,7 +57,7 @@ def _forget_all():
 def tables_as_they_were():
     _forget_all()  # also what scenarios of other tests have brought into this process
     before = {name: dict(group.table) for name, group in plugins.GROUPS.items()}
-    with trust.deciding(lambda file: True):  # tests of trust have a file of their own
+    with trust.decide_trust_with(lambda file: True):  # tests of trust have a file of their own
         yield
     _forget_all()
     assert {name: dict(group.table) for name, group in plugins.GROUPS.items()} == before

@@ -20,7 +20,7 @@ from testbed.planning import make_plan
 from testbed.scenario import load_scenario
 from testbed.ui.cli import load_commands, trusting
 from testbed.ui.cli.app import app
-from testbed.ui.cli.trusting import asking, trust_programs
+from testbed.ui.cli.trusting import ask_for_trust, trust_programs
 
 GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
 needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 def trusted(name, base):
     """A job that the caller trusts."""
-    with trust.allowing(True):
+    with trust.allow_programs(True):
         return jobs.read_job(name, "x", base)
 
 
@@ -208,14 +208,14 @@ def test_the_bytes_that_are_trusted_are_the_bytes_that_are_built(folder, tmp_pat
         (folder / "Makefile").write_text(f"all:\n\ttouch {tmp_path}/evil\n")
         return found.files["Makefile"].content == b"all:\n\ttouch built\n"
 
-    with trust.deciding(changed_meanwhile):
+    with trust.decide_trust_with(changed_meanwhile):
         job = prepared(folder).job
     assert (Path(job.folder) / "built").exists()
     assert not (tmp_path / "evil").exists()
 
 
 def test_jobs_of_the_testbed_and_those_that_bring_their_program_are_not_asked_about(folder):
-    with trust.deciding(lambda found: pytest.fail("it is asked about")):
+    with trust.decide_trust_with(lambda found: pytest.fail("it is asked about")):
         for name in jobs.job_names():
             jobs.read_job(name, "x")
         assert jobs.read_job(str(jobs.FOLDER / "osu"), "x") == jobs.read_job("osu", "x")
@@ -291,7 +291,7 @@ def test_a_copy_that_others_can_write_is_not_built(folder, tmp_path, which):
 
 def test_trust_on_the_command_line_names_the_job_and_remembers_it(folder, capsys):
     (folder / "Makefile").write_text("all:\n")
-    with asking():
+    with ask_for_trust():
         trust_programs()
         jobs.read_job("./my_job", "x", folder.parent)
     digest = trust.read_job_folder(folder).digest
@@ -305,7 +305,7 @@ def test_who_is_not_at_the_terminal_is_not_asked(folder, monkeypatch):
     (folder / "Makefile").write_text("all:\n")
     monkeypatch.setattr(trusting, "messages", SimpleNamespace(is_terminal=True))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: pytest.fail("it is asked")))
-    with asking(), ThreadPoolExecutor(1) as pool:
+    with ask_for_trust(), ThreadPoolExecutor(1) as pool:
         assert "you have not said that you trust it" in pool.submit(problems, "./my_job", folder.parent).result()[0]
 
 

@@ -131,8 +131,8 @@ def test_a_long_list_of_hosts_is_named_by_its_ends():
 
 def test_ranks_know_who_shares_a_host():
     ranks = Ranks((0, 0, 1, 2))
-    assert not ranks.apart(0, 1)
-    assert ranks.apart(1, 2)
+    assert not ranks.on_different_hosts(0, 1)
+    assert ranks.on_different_hosts(1, 2)
     assert ranks.pairs_apart() == 12 - 2
     assert ranks.pairs_apart([0, 1]) == 0
     assert ranks.pairs_apart([1, 2, 3]) == 6

@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from testbed.base.errors import LabError
-from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, Way
+from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, PathTrace
 from testbed.engines.ovs.walk import follow_frame
 from testbed.fabric.openflow.text import format_rule
 from testbed.planning import Plan
 from testbed.ui.live.actions import Actions
 from testbed.ui.live.hub import Hub
-from testbed.ui.live.server import Page, listening_socket, serving
+from testbed.ui.live.server import Page, listening_socket, serve_page
 from testbed.ui.live.source import GoneError, LabSource
 from tests.fabrics import plan_of
 from tests.unit.ui.test_command_line import command
@@ -75,7 +75,7 @@ class Lab:
     def status(self) -> SimpleNamespace:
         return SimpleNamespace(doing="idle", killed=tuple(self.killed))
 
-    def way(self, plan, source, destination) -> Way:
+    def trace_path(self, plan, source, destination) -> PathTrace:
         return follow_frame(plan, dumped(plan), None, source, destination)
 
     def read_pairs(self) -> PairReadings:
@@ -88,7 +88,7 @@ class Lab:
             name = self.built.wiring.switch_name(switch)
             self.killed = [one for one in self.killed if one != name] + ([] if disturbance.up else [name])
         for change in disturbance.links:
-            self.states[change.link] = LinkState().after(change)
+            self.states[change.link] = LinkState().apply_change(change)
         return Disturbed(0.0, 0.0)
 
     def abort(self) -> None:
@@ -122,7 +122,7 @@ def source(lab) -> LabSource:
 @contextmanager
 def open_page(source) -> Iterator[tuple[Page, str]]:
     page = Page(source)
-    with listening_socket(None) as listening, serving(page, listening) as address:
+    with listening_socket(None) as listening, serve_page(page, listening) as address:
         yield page, address
 
 

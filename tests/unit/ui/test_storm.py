@@ -81,14 +81,14 @@ class Ring:
     def __init__(self) -> None:
         self.flooding: list[bool] = []
 
-    def storm(self, seconds, interval, rules=None):
+    def run_broadcast_storm(self, seconds, interval, rules=None):
         self.flooding.append(rules is not None)
         counts = [(0, 0), (90, 50), (240, 150)] if rules else [(0, 0), (6, 1), (6, 1)]
         return [StormReading(interval * n, frames, busiest) for n, (frames, busiest) in enumerate(counts)]
 
 
 def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
-    ring, nothing_missing = Ring(), SimpleNamespace(refuse=lambda: None)
+    ring, nothing_missing = Ring(), SimpleNamespace(raise_if_missing=lambda: None)
     monkeypatch.setattr(
         "testbed.experiments.run.checks.storm.find_lab_engine",
         lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),

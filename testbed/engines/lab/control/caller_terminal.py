@@ -52,7 +52,7 @@ class CallerTerminal:
         return bare
 
     @property
-    def taken(self) -> bool:
+    def is_taken(self) -> bool:
         """Whether it is the program's keyboard now."""
         return self._taken
 

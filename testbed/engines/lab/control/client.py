@@ -26,11 +26,11 @@ from testbed.base.messages import (
     LoadRequest,
     Observation,
     PairReadings,
+    PathTrace,
     PlanMove,
     ShortCuts,
     Status,
     Tap,
-    Way,
 )
 from testbed.base.units import TimeScale
 from testbed.engines.lab.control import operations as ask
@@ -109,7 +109,7 @@ class LabClient:
         while b"\n" not in self._said:
             looks = 0
             while not select.select([self._socket], [], [], _LOOK)[0]:
-                looks = looks + 1 if self.namespaces.stopped() else 0
+                looks = looks + 1 if self.namespaces.is_stopped() else 0
                 if looks == _LOOKS:
                     raise LabError(
                         f"the lab does not answer: its process {self.namespaces.init} is stopped, as by SIGSTOP; "
@@ -124,7 +124,7 @@ class LabClient:
         return line
 
     @contextmanager
-    def beside(self) -> Iterator[LabClient]:
+    def second_connection(self) -> Iterator[LabClient]:
         """Another connection, for questions while this one waits for a load; the lab outlives it.
 
         Only `status` and what the agent does BESIDE others is answered before the load has ended.
@@ -243,7 +243,7 @@ class LabClient:
         else:
             raise LabError("a tap is at a link or at a host")
         try:
-            return in_network_of(pid, lambda: InterfaceFrames(interface, shown, about, self.namespaces.alive), proc)
+            return in_network_of(pid, lambda: InterfaceFrames(interface, shown, about, self.namespaces.is_alive), proc)
         except OSError as error:
             raise LabError(f"{shown} of the lab cannot be listened to: {error.strerror}") from error
 
@@ -265,11 +265,11 @@ class LabClient:
 
         return checks.walk(plan, self, off)
 
-    def way(self, plan: Plan, source: int, destination: int) -> Way:
+    def trace_path(self, plan: Plan, source: int, destination: int) -> PathTrace:
         """Dump the rules and follow a frame; see Session."""
         from testbed.engines.ovs import checks  # noqa: PLC0415 - as above
 
-        return checks.way(plan, self, source, destination)
+        return checks.trace_path(plan, self, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""
@@ -309,7 +309,7 @@ class LabClient:
         """Let every host send a broadcast in each of some VLANs; returns how the frames were made."""
         return self._ask(ask.Learn(tuple(vlans), datagrams))
 
-    def storm(
+    def run_broadcast_storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None = None
     ) -> list[StormReading]:
         """One broadcast of the first host, counted for `seconds` each `every`; then switches have no rules.
@@ -369,11 +369,11 @@ class LabClient:
         """How many files of a name with wildcards are in the lab's own folder."""
         return len(list(self.namespaces.socket.parent.glob(pattern)))
 
-    def take(self, name: str) -> str:
+    def pop_file(self, name: str) -> str:
         """Text of a file that a load has left in the lab's folder, which is then gone; empty where there is none."""
         return self._ask(ask.TakeFile(name))
 
-    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+    def share_folder(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
         """Let programs in hosts, in all or some, read a folder of the machine, as far as they may; see Session."""
         self._ask(ask.ShowFolder(str(folder), None if hosts is None else tuple(hosts)))
 

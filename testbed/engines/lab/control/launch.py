@@ -50,7 +50,7 @@ class Namespaces:
         """Where its processes have the numbers that they have inside."""
         return Path(f"/proc/{self.init}/root/proc")
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether process 1 runs, or anything else of the lab still does."""
         try:
             state = Path(f"/proc/{self.init}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -60,14 +60,14 @@ class Namespaces:
         # Its last thread ends the others' namespaces and files; the first one may be a zombie before.
         return state not in "ZX" or threads > 1
 
-    def listens(self) -> bool:
+    def is_listening(self) -> bool:
         """Whether it has begun to listen, as far as this user may know."""
         try:
             return self.socket.exists()
         except PermissionError:
             return True
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether process 1 is stopped by a signal or a debugger."""
         try:
             return Path(f"/proc/{self.init}/stat").read_text().rsplit(")", 1)[1].split()[0] in "Tt"
@@ -95,7 +95,7 @@ class Namespaces:
         except PermissionError as error:
             raise CapabilityError("ending a lab needs root; run the command with sudo") from error
         until = time.monotonic() + _END_LIMIT
-        while self.alive():
+        while self.is_alive():
             if time.monotonic() > until:
                 raise LabError(f"process {self.init} of the lab did not end in {_END_LIMIT:g} s")
             time.sleep(0.002)
@@ -136,7 +136,7 @@ class Lab:
         return f"{self.scenario or 'a lab'}: left behind by process {self.owner}, which is gone; process {self.init}"
 
     @property
-    def owned(self) -> bool:
+    def has_owner(self) -> bool:
         """Whether the program that started it still runs."""
         return read_start_time(self.owner) == self.owner_born
 
@@ -217,7 +217,7 @@ def end_started() -> None:
     for process in running:
         process.kill()  # and with it process 1
     until = time.monotonic() + _CLEARED
-    while any(lab.alive() for lab in labs) and time.monotonic() < until:
+    while any(lab.is_alive() for lab in labs) and time.monotonic() < until:
         time.sleep(0.002)
     if running:
         remove_stale()

@@ -488,7 +488,7 @@ class ShowFolder(Operation[None], name="show", concurrent=True):
     def carry_out(self, lab: RunningLab, progress: Progress) -> None:
         """Mount it in the hosts."""
         with lab.showing_lock:
-            lab.need_fabric().show(Path(self.folder), self.hosts)
+            lab.need_fabric().share_folder(Path(self.folder), self.hosts)
 
     def for_parts(self, parts: Sequence[Part]) -> Sequence[ShowFolder]:
         """To each its hosts."""

@@ -32,7 +32,7 @@ from testbed.engines.lab.control.pty_session import (
     STOPPED,
     Ends,
     Program,
-    lead,
+    run_leader,
 )
 
 _PASSED_ON = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
@@ -64,7 +64,7 @@ def run_program(program: Program) -> int:
             if master is not None:
                 os.close(master)
             restore = terminal.put_back_for_relay if terminal else _restore_nothing
-            lead(program, Ends(far, slave, terminals, kept, restore))
+            run_leader(program, Ends(far, slave, terminals, kept, restore))
         finally:
             os._exit(0)
     far.close()
@@ -141,7 +141,7 @@ class _Relay:
         if self._terminal:
             self._terminal.take()
         while self._ended is None:
-            self._once()
+            self._relay_once()
             if self._give_up is not None and time.monotonic() > self._give_up:
                 break
         self._drain()
@@ -154,14 +154,14 @@ class _Relay:
         if self._master is not None:
             os.close(self._master)
 
-    def _once(self) -> None:
+    def _relay_once(self) -> None:
         """Wait until something can be done, and do it."""
         screen, master = self._terminal, self._master
         reading: list[Any] = [self._control, self._wake]
         writing: list[int] = []
         if master is not None and len(self._to_terminal) < _CHUNK:
             reading.append(master)
-        if screen and screen.taken and master is not None and len(self._to_program) < _AHEAD:
+        if screen and screen.is_taken and master is not None and len(self._to_program) < _AHEAD:
             reading.append(screen.fd)
         if screen and self._to_terminal:
             writing.append(screen.fd)
@@ -174,16 +174,16 @@ class _Relay:
                 self._signal(number)
         if master in ready:
             self._read_program()
-        if screen and screen.fd in ready and screen.taken:
+        if screen and screen.fd in ready and screen.is_taken:
             self._read_keyboard(screen)
         if screen and screen.fd in free and not _write(screen.fd, self._to_terminal) and self._ending is None:
             self._end(signal.SIGHUP)
         if master is not None and master in free:
             _write(master, self._to_program)
         if self._control in ready:
-            self._hear()
+            self._read_leader()
 
-    def _hear(self) -> None:
+    def _read_leader(self) -> None:
         """What the leader says.
 
         Raises:
@@ -199,13 +199,13 @@ class _Relay:
         elif said[:1] == STOPPED:
             self._stop()
 
-    def _tell(self, word: bytes, number: int = 0) -> None:
+    def _send_to_leader(self, word: bytes, number: int = 0) -> None:
         with suppress(OSError):  # it has just ended
             self._control.send(word + str(number).encode())
 
     def _signal(self, number: int) -> None:
         if number in _PASSED_ON:
-            self._tell(DELIVER, number)
+            self._send_to_leader(DELIVER, number)
         elif number in _ENDING:
             self._end(number)
         elif self._terminal and self._master is not None:
@@ -216,7 +216,7 @@ class _Relay:
     def _end(self, number: int) -> None:
         self._ending = number
         self._give_up = time.monotonic() + 2 * GRACE
-        self._tell(END, number)
+        self._send_to_leader(END, number)
 
     def _stop(self) -> None:
         """Stop with the program, as a shell expects of its job, and go on with it."""
@@ -230,7 +230,7 @@ class _Relay:
         if self._terminal and self._master is not None:
             self._terminal.take()
             self._terminal.copy_size(self._master)
-        self._tell(GO_ON)
+        self._send_to_leader(GO_ON)
 
     def _read_program(self) -> bool:
         """Take what the program has printed; whether there was something."""

@@ -62,7 +62,7 @@ class Ends:
     restore: Callable[[], None]
 
 
-def lead(program: Program, ends: Ends) -> None:
+def run_leader(program: Program, ends: Ends) -> None:
     """Become the leader of a session, run the program in it, and return when both it and the relay know of its end."""
     leader = _Leader(ends)
     try:
@@ -159,7 +159,7 @@ class _Leader:
                     self._ends.restore()
                     self._end(signal.SIGTERM)
                 else:
-                    self._obey(said[:1], int(said[1:] or b"0"))
+                    self._carry_out(said[:1], int(said[1:] or b"0"))
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 if self._killed:
                     return  # it waits for the kernel
@@ -174,7 +174,7 @@ class _Leader:
             return None
         return status if found else None
 
-    def _obey(self, word: bytes, number: int) -> None:
+    def _carry_out(self, word: bytes, number: int) -> None:
         if word == GO_ON:
             self._signal(signal.SIGCONT)
         elif word == DELIVER:

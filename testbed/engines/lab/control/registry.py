@@ -49,7 +49,7 @@ class Entry:
     @property
     def holds(self) -> bool:
         """Whether the lab still is."""
-        return self.namespaces.alive() and read_start_time(self.init) == self.born
+        return self.namespaces.is_alive() and read_start_time(self.init) == self.born
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def reserve_name(name: str) -> Iterator[None]:
         InputError: a lab of that name is running, or being built.
         CapabilityError: not root.
     """
-    with _locked():
+    with _lock_records():
         held = _read(_file(name))
         if isinstance(held, Entry) and held.holds:
             raise InputError.one(
@@ -103,7 +103,7 @@ def reserve_name(name: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with _locked():
+        with _lock_records():
             if _read(_file(name)) == claim:
                 _file(name).unlink(missing_ok=True)
         raise
@@ -111,14 +111,14 @@ def reserve_name(name: str) -> Iterator[None]:
 
 def register(name: str, namespaces: Namespaces, scenario: str, digest: str) -> None:
     """Record a lab that is built, and let it outlive this program."""
-    with _locked():
+    with _lock_records():
         _write(Entry(name, namespaces.init, read_start_time(namespaces.init), scenario, digest))
     namespaces.detach()
 
 
 def forget(entry: Entry) -> None:
     """Remove the record of a lab, unless another has taken its name."""
-    with _locked():
+    with _lock_records():
         if _read(_file(entry.name)) == entry:
             _file(entry.name).unlink(missing_ok=True)
 
@@ -138,7 +138,7 @@ def in_use() -> list[Entry]:
     building = {claim.owner for claim in being_built()}
     found = []
     for lab in sorted(labs(), key=lambda one: (read_start_time(one.init), one.init)):
-        if lab.init in known or lab.owner in building or not lab.owned or not lab.namespaces.listens():
+        if lab.init in known or lab.owner in building or not lab.has_owner or not lab.namespaces.is_listening():
             continue
         name = lab.scenario if lab.scenario not in names else f"{lab.scenario}-{lab.owner}"
         names.add(name)
@@ -159,7 +159,7 @@ def being_built() -> list[NameReservation]:
 def list_orphans() -> list[Lab]:
     """Labs that are in no record and whose program is gone."""
     known = {entry.init for entry in entries()}
-    return [lab for lab in labs() if lab.init not in known and not lab.owned]
+    return [lab for lab in labs() if lab.init not in known and not lab.has_owner]
 
 
 def find(name: str | None) -> Entry:
@@ -243,7 +243,7 @@ def kill_builder(claim: NameReservation) -> None:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def _lock_records() -> Iterator[None]:
     """Let one program at a time change records.
 
     Raises:
@@ -270,7 +270,7 @@ def _read_held_records() -> list[Entry | NameReservation]:
         if one is not None:
             (found if one.holds else stale).append(one)
     if stale and os.access(FOLDER, os.W_OK):
-        with _locked():
+        with _lock_records():
             for one in stale:
                 if _read(_file(one.name)) == one:  # nobody has taken the name since
                     _file(one.name).unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.base.errors import LabError
-from testbed.base.limits import WHOLE_FILE, allowed
+from testbed.base.limits import WHOLE_FILE, scaled_limit
 from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, LoadRequest, Observation, Status
 from testbed.engines.lab.control.agent_memory import trim_heap
 from testbed.engines.lab.control.controller import LabController
@@ -54,7 +54,7 @@ class RunningLab:
         self.switches = OpenVSwitch(FOLDER / OPEN_VSWITCH)
         self.fabric: LabNetwork | None = None
         self.facts: Facts | None = None
-        self.longest = allowed(WHOLE_FILE)
+        self.longest = scaled_limit(WHOLE_FILE)
         self.shares = HostShares()
         self.controller = LabController(FOLDER)
         self.speeds_lock = threading.Lock()
@@ -240,5 +240,5 @@ class RunningLab:
             return Status(self.doing, 0, 0, 0, self.switches.datapath, None, None)
         order = self.fabric.order
         counts = len(order.hosts), len(order.switches), len(order.links)
-        killed = tuple(self.fabric.killed())
+        killed = tuple(self.fabric.list_killed())
         return Status(self.doing, *counts, self.fabric.datapath, order.controller, order.link_rate, killed)

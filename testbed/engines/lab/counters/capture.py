@@ -103,7 +103,7 @@ class InterfaceFrames:
         program = ctypes.create_string_buffer(_NOTHING, len(_NOTHING))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
 
-    def lost(self) -> int:
+    def count_lost(self) -> int:
         """Frames that found the socket's buffer full."""
         # The kernel begins anew with each answer.
         self._lost += _STATISTICS.unpack(self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size))[1]

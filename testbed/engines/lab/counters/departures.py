@@ -86,10 +86,10 @@ class Departures:
         look = min(max(look, _MIN_LOOK), _MAX_LOOK)
         until = time.monotonic() + _WATCHING
         while time.monotonic() < until:
-            self._looks += [(row, time.time_ns(), self._ports.queued(row)) for row in chosen]
+            self._looks += [(row, time.time_ns(), self._ports.read_backlog(row)) for row in chosen]
             if self._stop.wait(look):
                 break
-        self._looks += [(row, time.time_ns(), self._ports.queued(row)) for row in chosen]
+        self._looks += [(row, time.time_ns(), self._ports.read_backlog(row)) for row in chosen]
         for row, ear in ears:
             with ear:
                 self._frames += _drain_socket(row, ear)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 
-def text(path: str) -> str:
+def read_kernel_file(path: str) -> str:
     """What a file says.
 
     Raises:

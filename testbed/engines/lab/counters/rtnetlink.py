@@ -107,7 +107,7 @@ class PortCounters:
                 links[row] = part[at + _STATS_AT : at + _STATS_AT + len(_NO_LINK)]
         return np.frombuffer(b"".join(links), dtype=np.int64).reshape(len(links), -1)[:, _LINK_ORDER]
 
-    def queued(self, port: int) -> int:
+    def read_backlog(self, port: int) -> int:
         """Frames that wait at the shaped port of a row now; asks for its class alone, where read() asks for all."""
         ask = _QDISC.pack(0, self._index[port], 0, 0, 0)
         waiting = 0

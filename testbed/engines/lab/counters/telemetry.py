@@ -68,7 +68,7 @@ class Telemetry:
         self._pairs, self.no_matrix = pairs, no_matrix
 
     @contextmanager
-    def recording(
+    def record_counters(
         self, interval: float, file: Path, departures_after: float | None, rates: Sequence[float]
     ) -> Iterator[Callable[[], None]]:
         """Read while the block runs; then write the arrays of Record and Departures to a file.

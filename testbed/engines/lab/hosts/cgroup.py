@@ -43,7 +43,7 @@ class Limit:
     period: int  # µs
 
     @classmethod
-    def of(cls, share: float) -> Limit:
+    def from_share(cls, share: float) -> Limit:
         """The limit with the shortest period that is exact, so that hosts pause as briefly as can be.
 
         `share`: processors, 0.001 or more.
@@ -127,7 +127,7 @@ class LabGroup:
         Raises:
             LabError: it cannot be set.
         """
-        wanted = Limit.of(share)
+        wanted = Limit.from_share(share)
         try:
             for host in hosts:
                 (self.folder / host).mkdir(exist_ok=True)
@@ -224,7 +224,7 @@ def _words(file: Path) -> list[str]:
         return []
 
 
-def trial() -> tuple[bool, str]:
+def try_shares() -> tuple[bool, str]:
     """Whether hosts can be given shares here: a group is made, limited, read back, entered, and removed.
 
     Returns:

@@ -171,7 +171,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         how = how_it_ended(kept.returncode)
         return f" (the process that keeps {host} {how})" if how else ""
 
-    def show(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
+    def share_folder(self, folder: Path, hosts: Sequence[str] | None = None) -> None:
         """Let hosts, all or some, read a folder of the machine that they may read and that is hidden from them.
 
         Raises:
@@ -200,7 +200,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         # Before the ports: the userspace datapath's loop is quick while it has none to poll. But for a controller that
         # looks by the ports what is joined before it installs anything.
         early, late = [("rules", rules)], list[tuple[str, Callable[[], None]]]()
-        if self.order.collects:
+        if self.order.collects_links:
             early, late = late, early
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("bridges", switches.add_bridges),
@@ -240,7 +240,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
 
     def _make_links(self) -> None:
         for folder in program_folders():
-            self.show(folder)
+            self.share_folder(folder)
         for name in ("all", "default"):  # no router solicitations on the fabric
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         lines = []
@@ -422,7 +422,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         before, shaped = self.changed, self._port_shaping()
         wanted = dict(before)
         for change in changes:
-            wanted[change.link] = wanted.get(change.link, _AS_PLANNED).after(change)
+            wanted[change.link] = wanted.get(change.link, _AS_PLANNED).apply_change(change)
         self.changed = {link: state for link, state in wanted.items() if state != _AS_PLANNED}
         shaping = self._port_shaping()
         mine = {name: shaping[name] for name in self._ends_of(links)}
@@ -441,7 +441,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         """Links between switches that are not as planned, by number."""
         found = {}
         for link, ends in enumerate(self.order.ends):
-            flags = (kernel_files.text(f"/sys/class/net/{port_interface(*end)}/flags") for end in ends)
+            flags = (kernel_files.read_kernel_file(f"/sys/class/net/{port_interface(*end)}/flags") for end in ends)
             up = all(int(text, 16) & 1 for text in flags)
             state = replace(self.changed.get(link, _AS_PLANNED), up=up)
             if state != _AS_PLANNED:
@@ -586,7 +586,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
 
     def killed(self) -> list[str]:
         """Names of switches that were killed and not started since."""
-        return self.open_vswitch.killed
+        return self.open_vswitch.killed_switches
 
     def kill_switch(self, switch: str) -> None:
         """End the process of a switch, which must have one of its own."""
@@ -597,7 +597,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
     def start_switch(self, switch: str) -> None:
         """Start it again and shape its ports anew; its rules are whoever's who installs them."""
         one = next(port for bridge, _, port in self._ports() if bridge == switch)
-        self.open_vswitch.revive(switch, {switch: one}, len(self._ports()) * self.order.queue_frames)
+        self.open_vswitch.restart(switch, {switch: one}, len(self._ports()) * self.order.queue_frames)
         mine = [name for bridge, name, _ in self._ports() if bridge == switch]
         shaping = self._port_shaping()
         run(["tc", "-batch", "-"], "".join(shaping[name].commands(name) for name in mine))

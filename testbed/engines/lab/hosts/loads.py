@@ -87,7 +87,7 @@ class _Running:
         except OSError as error:
             raise LabError(f"{command[0]} cannot be started: {error.strerror}") from error
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Whether it runs; notes when it has ended."""
         if self.popen.poll() is None:
             return True
@@ -98,7 +98,7 @@ class _Running:
         """Whether the server's port is open in its namespace."""
         for table in ("tcp", "tcp6"):
             try:
-                lines = kernel_files.text(f"/proc/{self.popen.pid}/net/{table}").splitlines()[1:]
+                lines = kernel_files.read_kernel_file(f"/proc/{self.popen.pid}/net/{table}").splitlines()[1:]
             except OSError:
                 return False
             for line in lines:
@@ -119,7 +119,7 @@ class _Running:
         self.out.seek(0)
         self.err.seek(0)
         out, err = (file.read().decode(errors="replace") for file in (self.out, self.err))
-        self.runs()
+        self.is_running()
         return Output(self.popen.returncode, out, err, self._ended - self._started)
 
 
@@ -134,7 +134,7 @@ class _Gate:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def passed(self, name: str) -> bool:
+    def reach(self, name: str) -> bool:
         """Say that this part has come so far; whether all others have, too."""
         if self.folder is None:
             return True
@@ -147,7 +147,7 @@ class _Gate:
         Raises:
             LabError: the others are too late, s by the monotonic clock.
         """
-        while needed and not self.passed(name):
+        while needed and not self.reach(name):
             if time.monotonic() > until:
                 raise LabError("the other machines of the fabric have not come so far in time")
             time.sleep(_POLL / 4)
@@ -187,12 +187,12 @@ class LoadRunner:
         """
         timeline = Timeline(load.timeline, self._disturb)
         try:
-            found = self._recorded(load, fabric, timeline, wanted)
+            found = self._run_recorded(load, fabric, timeline, wanted)
         finally:
             disturbed = timeline.end()
         return replace(found, disturbed=disturbed)
 
-    def _recorded(
+    def _run_recorded(
         self,
         load: LoadRequest,
         fabric: LabNetwork,
@@ -202,7 +202,7 @@ class LoadRunner:
         if not load.telemetry:
             return self._processes(load, fabric, timeline.start, wanted)
         telemetry = self._need_telemetry(fabric)
-        with telemetry.recording(
+        with telemetry.record_counters(
             load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
         ) as started:
 
@@ -259,7 +259,7 @@ class LoadRunner:
             window = _common(load.window, zero - first)
             next_check, after, done = zero, None, None
             deadlock: tuple[int, ...] = ()
-            while sum(process.runs() for process in running) or not gate.passed("end"):  # all of them are asked
+            while sum(process.is_running() for process in running) or not gate.reach("end"):  # all of them are asked
                 now = time.monotonic()
                 if now > next_check:
                     wanted()
@@ -272,7 +272,7 @@ class LoadRunner:
                     before = count()
                 if window and after is None and now - zero >= window[1]:
                     after = count()
-                if done is None and not any(one.runs() for one in awaited) and gate.passed("clients"):
+                if done is None and not any(one.is_running() for one in awaited) and gate.reach("clients"):
                     done = now
                 # A server whose client failed would wait for another one.
                 if now - begun > load.limit or (done is not None and now - done > _SERVER_GRACE):

@@ -41,7 +41,7 @@ class PeerStats:
         self.longest_gap = 0
         self.one_way: list[int] = []
 
-    def take(self, number: int, sent: int, now: int) -> None:
+    def add_datagram(self, number: int, sent: int, now: int) -> None:
         """A datagram has come."""
         if number >= len(self.seen):
             self.seen.extend(bytes(number + 1 - len(self.seen)))
@@ -147,9 +147,9 @@ class LossProbe:
                 end = min(end, now + _LINGER)
                 self.senders = 1 << 30  # the time to linger begins once
             if not sending and now >= end:
-                self.hear(0.0)  # what came while this program got no processor
+                self.receive(0.0)  # what came while this program got no processor
                 break
-            self.hear(max((due if sending else now + _LOOK_EVERY) - time.monotonic(), 0.0))
+            self.receive(max((due if sending else now + _LOOK_EVERY) - time.monotonic(), 0.0))
         heard = {name: self.heard.get(name, PeerStats()).as_object(sent) for name, sent in self.ended.items()}
         return {
             "sent": self.sent, "start": start, "heard": heard, "echoes": self.echoes,
@@ -176,7 +176,7 @@ class LossProbe:
             except OSError:
                 if time.monotonic() > until:
                     raise
-                self.hear(0.05)
+                self.receive(0.05)
         self.own.setblocking(False)
         self.own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.ready.register(self.own, selectors.EVENT_READ)
@@ -190,13 +190,13 @@ class LossProbe:
     def ask(self) -> None:
         """Ask the peer for an echo."""
         self.asked = False
-        self.say(_NUMBER.pack(0, time.monotonic_ns()))
+        self.send_text(_NUMBER.pack(0, time.monotonic_ns()))
 
     def tell_end(self) -> None:
         """Tell the peer how many datagrams there were."""
-        self.say(_NUMBER.pack(self.sent + 1, 0))
+        self.send_text(_NUMBER.pack(self.sent + 1, 0))
 
-    def say(self, text: bytes) -> None:
+    def send_text(self, text: bytes) -> None:
         """Send over the connection; a failure is that of the connection."""
         if self.own is None or self.broken:
             return
@@ -205,7 +205,7 @@ class LossProbe:
         except OSError as error:
             self.broken = str(error)
 
-    def hear(self, seconds: float) -> None:
+    def receive(self, seconds: float) -> None:
         """Take what has come, for at most so long."""
         for key, _ in self.ready.select(seconds):
             if key.fileobj is self.datagrams:
@@ -228,7 +228,7 @@ class LossProbe:
                 return
             now = time.monotonic_ns()
             number, sent = _NUMBER.unpack_from(text)
-            self.heard.setdefault(name, PeerStats()).take(number, sent, now)
+            self.heard.setdefault(name, PeerStats()).add_datagram(number, sent, now)
 
     def take_answers(self) -> None:
         """Note echoes of the peer, or that the connection is gone."""

@@ -336,7 +336,7 @@ class Judgement:
     reasons: tuple[str, ...]
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> Judgement:
+    def merge(cls, findings: Iterable[Finding]) -> Judgement:
         """The worst verdict and every reason, each once."""
         findings = list(findings)
         reasons = tuple(dict.fromkeys(reason for _, reason in findings))

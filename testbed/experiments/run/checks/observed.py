@@ -105,7 +105,7 @@ def port_name(topology: Topology, telemetry: Telemetry, port: int) -> str:
 
 def queue_figures(topology: Topology, telemetry: Telemetry, repeat: int) -> Iterator[tuple[str, dict[str, str], float]]:
     """Metric, labels and value of each port's queue over the counted time: frames on average, frames refused."""
-    counted = telemetry.counted(repeat)
+    counted = telemetry.increases_of(repeat)
     if not counted.any():
         return
     for port in range(len(telemetry.ports)):

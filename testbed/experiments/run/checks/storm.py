@@ -114,15 +114,15 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         LabError: the lab broke; nothing is left of it.
     """
     missing, build = find_lab_engine(plan.scenario)
-    missing(plan, progress).refuse()
+    missing(plan, progress).raise_if_missing()
     rules: dict[str, list[str]] = {}
     for rule in flooding_rules(plan.topology):
         rules[plan.topology.switch_name(rule.switch)] = [format_rule(rule)]
     with build(plan, progress, False) as lab:
         progress("one broadcast with the VLANs of the plan")
-        vlans = lab.storm(seconds, INTERVAL)
+        vlans = lab.run_broadcast_storm(seconds, INTERVAL)
         progress("one broadcast without VLANs and without a spanning tree")
-        without = lab.storm(seconds, INTERVAL, rules)
+        without = lab.run_broadcast_storm(seconds, INTERVAL, rules)
     return Storm(plan.topology.switch_count, plan.scenario.links.rate, storm_counts(vlans), storm_counts(without))
 
 

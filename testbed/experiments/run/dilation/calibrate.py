@@ -17,7 +17,7 @@ from testbed.engines.machine.probe import require
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_step, next_step
-from testbed.experiments.run.dilation.pilot import make_pilot, trial
+from testbed.experiments.run.dilation.pilot import make_pilot, run_pilot
 from testbed.experiments.run.in_session import check_paths
 from testbed.planning import Plan, make_plan
 from testbed.planning.rates import STANDARD, demand_of, iperf3_traffic
@@ -74,7 +74,7 @@ def _frame_hops(plan: Plan, lab: Session, progress: Progress) -> tuple[float, fl
     while (step := next_step(_STEPS, tried, guess)) is not None:
         rate = f"{need / step:,.0f} frames a second over all switches"
         progress(f"4×4 torus: {rate}")
-        found = trial(plan, lab, pilot, step)
+        found = run_pilot(plan, lab, pilot, step)
         tried[step] = found.verdict is Verdict.PASS
         progress(f"4×4 torus: {rate}: {'; '.join([found.verdict.word, *found.reasons[:1]])}")
     best = choose_step(_STEPS, tried)

@@ -11,7 +11,7 @@ from testbed.base.errors import LabError, setting
 from testbed.engines.machine.calibration import MARGIN, first_guess, frame_margin, least_dilation
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.dilation.pilot import Pilot, job_name, make_pilot, pilot_job, trial, trial_of_job
+from testbed.experiments.run.dilation.pilot import Pilot, job_name, make_pilot, pilot_job, run_pilot, trial_of_job
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation
 from testbed.scenario.spec import largest_dilation
@@ -83,7 +83,7 @@ class _Search:
         """Trials with a job in which the lab did not keep up."""
         return [one for one in self.trials if one.job and not one.passed]
 
-    def smallest(self, *, with_job: bool) -> float | None:
+    def find_smallest(self, *, with_job: bool) -> float | None:
         """The smallest dilation at which the lab keeps up with flows and, if asked, with a job; None = there is none.
 
         Flows that were faithful at a smaller dilation are not tried again. Where jobs were not, it goes up a step at a
@@ -115,7 +115,9 @@ class _Search:
         name = job_name(job) if job else ""
         what = f"{step:g} with an {name}" if job else f"{step:g}"
         self.progress(f"choosing the dilation: trying {what}")
-        found = trial_of_job(self.plan, self.lab, job, step) if job else trial(self.plan, self.lab, self.pilot, step)
+        found = (
+            trial_of_job(self.plan, self.lab, job, step) if job else run_pilot(self.plan, self.lab, self.pilot, step)
+        )
         self.trials.append(Trial(step, found.verdict.word, found.reasons, name))
         self.progress(f"choosing the dilation: {what}: {found.verdict.word}")
 
@@ -145,8 +147,8 @@ def choose_dilation(plan: Plan, lab: Session, progress: Callable[[str], None]) -
     allowed = steps(least, largest_dilation(plan.scenario.links, plan.scenario.lab))
     search = _Search(plan, lab, pilot, allowed, guess, progress, started)
     has_jobs = pilot_job(plan, guess) is not None
-    with_job = search.smallest(with_job=True) if has_jobs else None
-    dilation = with_job or search.smallest(with_job=False)
+    with_job = search.find_smallest(with_job=True) if has_jobs else None
+    dilation = with_job or search.find_smallest(with_job=False)
     if dilation is None:
         raise LabError(_refusal(search.trials))
     if has_jobs and with_job is None:

@@ -86,7 +86,7 @@ def _few_flows(plan: Plan, asked: Callable[[Plan, Traffic], float]) -> Iperf3:
     return max(candidates, key=lambda spec: asked(plan, iperf3_traffic(spec)))
 
 
-def trial(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
+def run_pilot(plan: Plan, lab: Session, pilot: Pilot, dilation: float) -> Judgement:
     """Run the pilot as it is at a dilation; the lab stays shaped for it."""
     fast = at_dilation(plan, dilation / pilot.factor, telemetry=0)
     frames = _OFFERED * _slowest_rate(pilot, dilation) / (8 * pilot.spec.payload)
@@ -133,7 +133,7 @@ def _judge_run(plan: Plan, lab: Session, run: Callable[[Context], LoadOutcome]) 
         outcome = run(context)
     except (WorkloadError, OutputError) as error:
         return Judgement(Verdict.FAIL, (str(error),))
-    return Judgement.of(outcome.findings)
+    return Judgement.merge(outcome.findings)
 
 
 def _slowest_rate(pilot: Pilot, dilation: float) -> float:

@@ -233,7 +233,7 @@ class LoadOutcome:
     changes: list[dict[str, object]] = field(default_factory=list)
     times: Times | None = None  # laboratory seconds that did not count, and that did, where the load has such
 
-    def watched(self, result: LoadResult) -> None:
+    def add_recording(self, result: LoadResult) -> None:
         """Take over what was recorded beside a repeat."""
         self.clock_error = max(self.clock_error, result.clock_error)
         if result.telemetry is not None:
@@ -259,12 +259,12 @@ class FrameLedger:
         for look in range(_LOOKS):
             if look:
                 time.sleep(_NEXT_LOOK)
-            found = self._lost(self._lab.frames())
+            found = self._find_losses(self._lab.frames())
             if not found:
                 break
         return found
 
-    def _lost(self, after: FrameCounts) -> list[Finding]:
+    def _find_losses(self, after: FrameCounts) -> list[Finding]:
         lost = {where: count - self._before.lost[where] for where, count in after.lost.items()}
         if self._moving:
             # A rule that is removed takes its count along, from one place and to the next: their sum stays right.

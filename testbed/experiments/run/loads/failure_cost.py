@@ -71,7 +71,7 @@ def assess(
         managers = [n for n in numbers if outlooks[n].change.manager]
         deposed = [result.disturbed[n] for n in managers if outlooks[n].change.event.action == "kill"]
         outlook, words = outlooks[numbers[-1]], "; ".join(str(outlooks[n].change.event) for n in numbers)
-        windows = [passage.between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
+        windows = [passage.sent_between(edges[place], np.inf if last else edges[place + 1]) for passage in passages]
         # Others lose datagrams only where queues are full, which no backup path ends.
         back = [window.back_after(death, over) if outlook.diversion.hit[pair] else None
                 for pair, window in zip(pairs, windows, strict=True)]  # fmt: skip
@@ -99,7 +99,7 @@ def assess(
             found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
         for (source, end), passage, window in zip(pairs, passages, windows, strict=True):
             silent = window.silent > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)
-            if (silent or passage.between(over, following).all_lost) and not outlook.cut[source, end]:
+            if (silent or passage.sent_between(over, following).all_lost) and not outlook.cut[source, end]:
                 pair = f"{topology.host_name(source)}→{topology.host_name(end)}"
                 found.findings.append((Verdict.FAIL, f'nothing of {pair} arrived any more after "{words}"'))
     return found

@@ -50,7 +50,7 @@ class FailureWatch:
     on_the_way: float = ON_THE_WAY  # laboratory seconds that a datagram can be under way
 
     @classmethod
-    def of(
+    def from_load(
         cls,
         context: Context,
         seconds: float,
@@ -89,7 +89,7 @@ class FailureWatch:
         return any(outlook.cut[pair] for outlook in self.outlooks)
 
     @contextmanager
-    def repairing(self) -> Iterator[None]:
+    def repair_on_error(self) -> Iterator[None]:
         """Bring up what is dead when the load of the block fails, or comes to a stop: others follow."""
         try:
             yield
@@ -219,12 +219,12 @@ def watched_pairs(topology: Topology, outlooks: Sequence[Outlook], most: int) ->
 def run_probe(context: Context, spec: Probe) -> LoadOutcome:
     """Let the events of a load happen while datagrams are sent, and add up what was lost."""
     outcome = LoadOutcome()
-    watch = FailureWatch.of(context, spec.seconds, spec.pairs, spec.rate)
+    watch = FailureWatch.from_load(context, spec.seconds, spec.pairs, spec.rate)
     context.progress(f"{len(watch.pairs)} pairs watched, {len(watch.changes)} events in {spec.seconds} s")
     events = timeline(context.plan.topology, watch.changes)
-    with watch.repairing():
+    with watch.repair_on_error():
         result = context.run(watch.processes(), spec.seconds + _SPARE_SECONDS, watched=True, timeline=events)
-    outcome.watched(result)
+    outcome.add_recording(result)
     watch.close(result, outcome)
     outcome.samples += context.machine(result)
     outcome.findings += judge_clock(result.before, result.after)

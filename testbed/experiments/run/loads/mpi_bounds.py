@@ -35,7 +35,7 @@ def mpi_bound(plan: Plan, hosts: Sequence[int], sample: Sample, *, exact: bool) 
     # A rank whose own messages avoid the fullest link may be done before the others.
     if seconds is None or ("over" in sample.labels and sample.labels["statistic"] not in ("max", "max time")):
         return None
-    return Least.of(lambda held: seconds(_Job(plan, hosts, held), sample.labels), exact=exact)
+    return Least.from_load(lambda held: seconds(_Job(plan, hosts, held), sample.labels), exact=exact)
 
 
 def payload_bits(sample: Sample) -> float:

@@ -170,7 +170,7 @@ def record_of(
         findings = [(deadlock, str(error))]
     except (WorkloadError, OutputError) as error:
         findings = [(Verdict.FAIL, str(error))]
-    ended, judgement = time.monotonic(), Judgement.of(findings)
+    ended, judgement = time.monotonic(), Judgement.merge(findings)
     entry: LoadEntry = {
         "load": number,
         "title": title,

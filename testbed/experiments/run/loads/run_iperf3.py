@@ -65,11 +65,11 @@ def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
         context.progress("simulating what TCP should give")
         even = tcp_goodput(wires_of(plan, wire), pairs, logical_ways(plan, pairs), tcp)
     spread = None
-    if plan.bundles is not None and plan.spared is None:
+    if plan.bundles is not None and plan.powered_off is None:
         spread = likely_spread(plan, plan.bundles, pairs, fair, wire)
     events = changes_of_load(plan, int(context.labels["load"]) - 1) if events_of(spec) else []
     fails, alters = (any(change.fails is which for change in events) for which in (True, False))
-    watch = FailureWatch.of(context, load_seconds(spec), busy=True) if fails else None
+    watch = FailureWatch.from_load(context, load_seconds(spec), busy=True) if fails else None
     links = LinkWatch(context, events) if alters else None
     load = _Load(context, spec, pairs, wire, fair, even, tcp, spread, events, watch, links)
     ledger, outcome = FrameLedger(context), LoadOutcome(times=times(spec))
@@ -147,13 +147,13 @@ class _Load:
         # Counters over the counted seconds, a little inside so that no flow has stopped yet.
         window = (omit + 0.25, omit + seconds - 0.25)
         probes = [] if self.watch is None else self.watch.processes()
-        with nullcontext() if self.watch is None else self.watch.repairing():
+        with nullcontext() if self.watch is None else self.watch.repair_on_error():
             result = context.run(
                 [*servers, *clients, *probes], limit, window, watched=True,
                 departures=None if self.events else window[0], partial=True,
                 timeline=timeline(topology, self.events),
             )  # fmt: skip
-        outcome.watched(result)
+        outcome.add_recording(result)
         if self.links is not None:
             self.links.close(result, outcome, repeat=repeat)
         if self.watch is not None:
@@ -179,7 +179,7 @@ class _Load:
             goodput[flow] = samples[0].value
             outcome.samples += samples
         if failures:
-            outcome.findings.append((Verdict.FAIL, self._failed(failures, repeat)))
+            outcome.findings.append((Verdict.FAIL, self._describe_failed(failures, repeat)))
         outcome.samples += self._mean(goodput, goals, repeat)
         if self.links is None and not context.moving:
             outcome.findings += judge_goodput(
@@ -211,7 +211,7 @@ class _Load:
         mean, goal = float(goodput[there].mean()), float(goals[there].mean())
         return [Sample("goodput_mean", mean, "bit/s", {**self.context.labels, "repeat": repeat}, goal)]
 
-    def _failed(self, failures: Sequence[str], repeat: str) -> str:
+    def _describe_failed(self, failures: Sequence[str], repeat: str) -> str:
         """A sentence on the flows that failed in a repeat."""
         more = f" and {len(failures) - _SHOWN_FAILURES} more" if len(failures) > _SHOWN_FAILURES else ""
         full = self.spec.protocol == "udp" and self.spec.offered > _ROOM_FOR_CONTROL

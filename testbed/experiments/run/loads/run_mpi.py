@@ -109,7 +109,7 @@ def run_mpi(context: Context, spec: Mpi | Npb) -> LoadOutcome:
     result = context.run(
         [process, *proxies], limit, watched=True, failure=lambda text: mpi.failure(job, said_by_ranks(text))
     )
-    outcome.watched(result)
+    outcome.add_recording(result)
     text = said_by_ranks(result.outputs[process.id].stdout)
     context.keep_raw("output.txt", text)
     if result.outputs[process.id].stderr:
@@ -188,8 +188,8 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
     mpiexec = jobs.mpi_program("mpiexec")
     libraries = [jobs.shim_path(), *([jobs.tracer_path()] if prepared.trace else [])]
     shim, *tracer = [context.lab.copy(path) for path in libraries]
-    context.lab.show(Path(prepared.job.folder))
-    context.lab.take(f"{SHARED}/{mpi.TRACE_FILE}")  # of a load before this one, should that have failed
+    context.lab.share_folder(Path(prepared.job.folder))
+    context.lab.pop_file(f"{SHARED}/{mpi.TRACE_FILE}")  # of a load before this one, should that have failed
     try:
         start = mpi.launch(
             prepared.job,
@@ -219,7 +219,7 @@ def _read_trace(context: Context, prepared: Prepared) -> mpi_trace.Trace | None:
     """What the ranks have sent each other; its file is kept. None where it was not to be recorded."""
     if not prepared.trace:
         return None
-    text = context.lab.take(f"{SHARED}/{mpi.TRACE_FILE}")
+    text = context.lab.pop_file(f"{SHARED}/{mpi.TRACE_FILE}")
     if text:
         context.keep_raw(mpi.TRACE_FILE, text)
     return mpi_trace.parse(text, len(prepared.ranks))

@@ -45,7 +45,7 @@ def run_script(context: Context, spec: Script) -> LoadOutcome:
     """
     plan, topology, outcome = context.plan, context.plan.topology, LoadOutcome()
     source = script_file(plan, spec)
-    context.lab.show(source.resolve().parent)  # what it reads beside itself
+    context.lab.share_folder(source.resolve().parent)  # what it reads beside itself
     file = context.lab.copy(source)
     processes = commands(spec, file, topology, context.scale.dilation)
     ledger, results = FrameLedger(context), []
@@ -53,7 +53,7 @@ def run_script(context: Context, spec: Script) -> LoadOutcome:
         labels = {"repeat": str(repeat)}
         context.progress(f"{len(processes)} hosts, at most {spec.time_limit:g} s, repeat {repeat} of {spec.repeats}")
         result = context.run(processes, spec.time_limit, watched=True)
-        outcome.watched(result)
+        outcome.add_recording(result)
         results.append(result)
         for process in processes:
             output = result.outputs[process.id]
