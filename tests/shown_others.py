@@ -140,6 +140,7 @@ OTHERS: list[tuple[str, Check | Left]] = [
     (r"make (MPICC=|-C shim)", Left("in a folder of mpi_jobs: tests/mpi builds and runs what is there")),
     (r"make\b", Check(look_make)),
     (r"(\.venv/bin/)?python3? -m pip wheel", Left("tests/unit/project/test_installed.py makes one in the same way")),
+    (r"source \.venv/bin/activate", Left("changes the shell that it is typed into; scripts/setup makes the file")),
     (r"git archive", Left("tests/unit/ui/test_exercises.py packs so")),
     (r"python -m (benchmarks|controllers)\b", Check(look_module)),
     (r"(bash …/share/)?scripts/[\w-]+( |$)", Check(look_script)),
