@@ -106,7 +106,7 @@ def commands_page() -> str:
     """What --help says of every command."""
     lines = [
         "# Commands\n",
-        "Each has `--help`, which this page is made of. Exit codes are in the [reference](../reference.md#exit-codes).\n",
+        "Each has `--help`, which this page is made of. All have the same [exit codes](../reference.md#exit-codes).\n",
     ]
     for path, command in commands():
         context = typer.Context(command, info_name=" ".join(path))

@@ -30,7 +30,7 @@ SHEETS = sorted((ROOT / "exercises").rglob("*.md"))
 MORE_PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "mpi_jobs/README.md", "examples/ci/README.md")]
 # Pages whose commands nothing looks at, as a whole.
 HISTORY = {
-    "docs/decisions": "decisions are history: what was typed when they were made",
+    "docs/decisions": "records of decisions, which name commands and are no instructions",
     "CHANGELOG.md": "history: commands as they were called in that version",
 }
 

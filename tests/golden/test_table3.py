@@ -1,4 +1,4 @@
-"""The last section of docs/planning.md: the numbers of VLANs of Koibuchi et al. 2011, Table 3, beside what is planned and proved here.
+"""The last section of docs/planning.md: the VLANs of Koibuchi et al. 2011, Table 3, and those planned and proved here.
 
 UPDATE_GOLDEN=1 writes it again.
 """

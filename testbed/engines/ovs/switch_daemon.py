@@ -214,7 +214,7 @@ def open_files(ports: Sequence[int]) -> int:
 
 
 _SPARE_FILES = 42 + 200
-# Measured with `python -m benchmarks data-plane`; see docs/decisions/0016-several-switch-daemons.md.
+# Measured with `python -m benchmarks data-plane`; see docs/decisions/0011-open-vswitch-as-a-switch.md.
 _PORTS_WORTH_A_DAEMON = 16
 
 

@@ -2,6 +2,11 @@
 
 A path crosses the dimensions in order, in each ring all hops in one direction. What happens inside a ring
 is three small (k, k) tables: direction from a to b, plane of a hop, and whether coordinate 0 is passed.
+
+The shorter way round is free of cycles on rings of up to four switches with single links, if ties alternate. From
+five on, each channel of a ring is followed by the next on some path; the papers break the cycle by a second link for
+each pair. `no_transit` breaks it on single links: a path may begin or end at coordinate 0 but not pass through it. The
+paths of a source remain one tree, and are longer (8×8: 5.5 switches instead of 5.0).
 """
 
 from __future__ import annotations

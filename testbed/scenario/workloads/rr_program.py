@@ -1,5 +1,9 @@
 """Ask and answer, one request after the other; run as a program in a host, so it imports nothing of the testbed.
 
+Debian 12 has no netperf in `main`; the responses of sockperf always have the size of the request, and qperf gives
+averages only. The interpreter is part of each transaction: some 17 µs over the loopback interface, which a lab divides
+by its dilation.
+
     rr_program.py answer tcp|udp PORT REQUEST RESPONSE
     rr_program.py ask tcp|udp ADDRESS PORT REQUEST RESPONSE SECONDS
 
