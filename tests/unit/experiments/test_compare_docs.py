@@ -12,7 +12,7 @@ TEXT = (Path(__file__).parents[3] / "docs" / "comparing.md").read_text(encoding=
 
 def test_the_example_of_a_sweep_file_is_one(tmp_path):
     (tmp_path / "mine.yaml").write_text("topology: {kind: ring, switches: 3}\n")
-    example = re.search(r"```yaml\n(description:.*?)```", TEXT, re.DOTALL)[1]
+    (example,) = re.findall(r"```yaml\n(description:.*?)```", TEXT, re.DOTALL)
     sweep, problems = parse_sweep(example, tmp_path / "example.yaml")
     assert problems == []
     assert sweep is not None
