@@ -51,6 +51,7 @@ def main(
     try:
         made = read_stored(plan)
         made.require_proof()
+        made.require_tables()
         refuse_plan(made, learning=name is Name.learning)
         if name is Name.segment_manager:
             Election(lock_of(plan)).release_lock()

@@ -45,6 +45,7 @@ class Reconciler:
 
     def __init__(self, plan: Plan, switches: Switches, rate: float) -> None:
         plan.require_proof()
+        plan.require_tables()
         refuse_plan(plan, learning=self.learning)
         self.plan = plan
         self.switches = switches

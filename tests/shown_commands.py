@@ -102,6 +102,8 @@ HOW: list[tuple[str, How]] = [
     (r"verify torus4x4 --set routing.ring=shortest|verify torus4x4 --set topology.sizes", Here(code=1)),
     (r"plan .*--output plan.json", Here(makes="plan.json")),
     (r"analyse .*--output loads.svg", Here(makes="loads.svg")),
+    (r"analyse .*--links links.csv", Here(makes="links.csv")),
+    (r"verify torus4x4 --set routing.kind=ecmp", Here(code=1)),
     (r"export torus4x4 --dialect powerconnect-6200", Here(makes="torus4x4-switches/export.json")),
     (r"export torus4x4 -d", Here(makes="configs/export.json")),
     (r"exercise check", Here(code=1)),  # nothing is solved yet

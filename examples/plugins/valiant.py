@@ -37,4 +37,4 @@ def route(topology: Topology, options: ValiantOptions) -> Routes:
     return explicit_routes(topology, paths_of(topology, way), None, layers=2)
 
 
-ROUTINGS = {"valiant": RoutingKind(ValiantOptions, route, "by way of a drawn switch", True, "openflow")}
+ROUTINGS = {"by_way": RoutingKind(ValiantOptions, route, "by way of a drawn switch", True, "openflow")}

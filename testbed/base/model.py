@@ -193,6 +193,8 @@ class Routes:
     paths: Paths | None = None  # the explicit paths, or None
     backup: Paths | None = None  # a second path for pairs that have one, link-disjoint where possible, or None
     allowed: AllowedTurns | None = None  # all turns the routing allows, or None where it is no routing by turns
+    # all next hops that switches may choose among, of which `paths` has one choice; None where there is one path a pair
+    choices: NextHops | None = None
     notes: tuple[str, ...] = ()  # choices that were made for the user, one sentence each
 
 
@@ -253,13 +255,14 @@ class LocalPlan:
     `renamed` and `static` (Koibuchi et al. 2011, section 3.2.2): frames are untagged on every link, the PVID of the
     port of arrival is their VLAN inside the switch, all member ports are untagged ones. `static` has one VLAN a
     switch. `openflow`: frames carry their layer as 802.1Q priority in the tag of one VLAN, and a switch decides by
-    in-port, priority and destination; each such pair of in-port and priority is a class of its own.
+    in-port, priority and destination; each such pair of in-port and priority is a class of its own. `model`: there are
+    no tables at all, and only what follows the routes themselves can use the plan.
 
     V counts all classes of all switches, K destination keys (see `host_key`). Broadcasts do not follow the classes:
     they go along a tree of their own, or nowhere.
     """
 
-    kind: Literal["renamed", "static", "openflow"]  # `renamed`, `static` or `openflow`
+    kind: Literal["renamed", "static", "openflow", "model"]
     vlan_switch: Ints  # (V,) switch of each local VLAN
     vlan_id: Ints  # (V,) its identifier inside the switch; for `openflow` the one all frames carry
     host_vlan: Ints  # (H,) local VLAN of frames that a host sends

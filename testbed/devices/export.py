@@ -97,6 +97,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
         VerificationError: the plan is not proved.
     """
     plan.require_proof()
+    plan.require_tables()
     dialect = dialect_called(options.dialect)
     names = port_names(options.ports or dialect.ports)
     model, problems = _model(plan, dialect, options.dialect)

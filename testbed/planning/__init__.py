@@ -18,6 +18,11 @@ from testbed.planning.size import Size, size_of
 from testbed.planning.speeds import link_speeds
 from testbed.scenario import Scenario
 
+_NO_TABLES = (
+    '"model" has no tables that switches could hold, so nothing is built of it; set engine: simulate, use testbed '
+    "simulate or analyse, or a routing that tables carry, such as updown"
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
@@ -68,6 +73,15 @@ class Plan:
             VerificationError: an invariant is broken, or a declared deadlock is not there.
         """
         require_proof(self.scenario, self.violations)
+
+    def require_tables(self) -> None:
+        """Let only plans pass that switches can carry out.
+
+        Raises:
+            InputError: the assignment is `model`: no tables hold these paths.
+        """
+        if isinstance(self.vlans, LocalPlan) and self.vlans.kind == "model":
+            raise InputError.one("assignment.kind", _NO_TABLES, self.scenario.source)
 
 
 def make_plan(scenario: Scenario, foretold: Callable[[Size], None] | None = None) -> Plan:

@@ -24,6 +24,7 @@ def certificate_of(plan: Plan) -> str:
         InputError: it can deadlock, as it declares, or its switches learn; then there is no certificate.
     """
     plan.require_proof()
+    plan.require_tables()
     if not plan.deadlock_free:
         raise InputError.one(
             argument("certificate"), "the plan can deadlock, as it says, so no order of its channels exists"

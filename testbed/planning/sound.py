@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from testbed.base.model import Bundles, LocalPlan, Longs, Routes, Topology, VlanPlan
+from testbed.base.model import Bundles, LocalPlan, Longs, NextHops, Routes, Topology, VlanPlan
 
 _DTYPES = {"Ints": "int32", "Longs": "int64", "Bools": "bool", "Floats": "float64"}
 _MAX_LAYERS = 4096
+_MAX_VLAN = 4094
 _MAX_ID = 1 << 20
 
 # Of an array: its name, its shape (None = any extent), and the numbers it may hold, the second excluded.
@@ -146,6 +147,34 @@ def _of_routes(topology: Topology, routes: Routes) -> Iterator[str]:
         checks = (("start", (hops + 1,), 0, None), ("following", (None,), 0, hops), ("entry", (hops,), None, None))
         wrong = list(_arrays(routes.allowed, "routes.allowed", checks))
         yield from wrong or _offsets(routes.allowed.start, len(routes.allowed.following), "routes.allowed.start")
+    if routes.choices is not None:
+        yield from _of_choices(topology, routes.choices)
+
+
+def _of_choices(topology: Topology, hops: Any) -> Iterator[str]:
+    place, channels = "routes.choices", len(topology.channel_source)
+    if not isinstance(hops, NextHops):
+        yield f"{place} is a {type(hops).__name__}"
+        return
+    goals, classes = (len(np.atleast_1d(array)) for array in (hops.goal, hops.class_vlan))
+    found = list(_arrays(hops, place, (
+        ("goal", (None,), 0, topology.switch_count), ("host", (goals,), -1, topology.host_count),
+        ("class_vlan", (None,), 0, _MAX_VLAN + 1), ("class_layer", (classes,), 0, _MAX_LAYERS),
+        ("start", (None,), 0, None), ("hop", (None,), 0, classes * channels),
+        ("table", (classes * topology.switch_count, goals), -2, max(len(np.atleast_1d(hops.start)) - 1, 0)),
+    )))  # fmt: skip
+    yield from found or _offsets(hops.start, len(hops.hop), f"{place}.start")
+    if found:
+        return
+    of_set = np.repeat(np.arange(len(hops.start) - 1), np.diff(hops.start))
+    leaves = topology.channel_source[hops.hop % max(channels, 1)] if channels else hops.hop
+    if (np.diff(hops.start) < 1).any() or (np.diff(leaves)[np.diff(of_set) == 0] != 0).any():
+        yield f"{place} has a set that is empty or leaves several switches"
+        return
+    at = np.arange(len(hops.table)) % topology.switch_count
+    state, key = np.nonzero(hops.table >= 0)
+    if len(state) and (leaves[hops.start[hops.table[state, key]]] != at[state]).any():
+        yield f"{place}.table has a set at another switch than it leaves"
 
 
 def _offsets(start: Longs, length: int, place: str) -> Iterator[str]:
@@ -199,7 +228,7 @@ def _of_vlans(topology: Topology, vlans: VlanPlan) -> Iterator[str]:
 def _of_local(topology: Topology, routes: Routes, vlans: LocalPlan) -> Iterator[str]:
     """The numbers in it are checked by verification, but for ports."""
     del routes
-    if vlans.kind not in ("renamed", "static", "openflow"):
+    if vlans.kind not in ("renamed", "static", "openflow", "model"):
         yield f"vlans.kind is {vlans.kind!r}"
     ports = int(topology.port_count.max(initial=0)) + 1
     yield from _arrays(vlans, "vlans", (

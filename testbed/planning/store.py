@@ -18,6 +18,7 @@ from testbed.base.model import (
     Entries,
     LearningPlan,
     LocalPlan,
+    NextHops,
     Paths,
     Routes,
     Topology,
@@ -35,7 +36,7 @@ MAX_RULES = 3_000_000  # some 300 MB of text
 _DTYPE = re.compile(r"[a-z]{3,9}[0-9]{0,3}")
 _TYPES = {
     kind.__name__: kind
-    for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, VlanPlan, LearningPlan, Entries, LocalPlan)
+    for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, NextHops, VlanPlan, LearningPlan, Entries, LocalPlan)
 }
 
 

@@ -17,8 +17,9 @@ MESH = {"kind": "mesh", "sizes": [4, 4]}
 TORUS = {"kind": "torus", "sizes": [5, 5], "parallel_links": 2}
 FAT_TREE = {"kind": "fat_tree", "up": 2, "down": 4, "rounds": 2, "hosts_per_leaf": 4}
 RANDOM = {"kind": "random", "switches": 32, "degree": 4, "seed": 1}
-ASSIGNED = ("fixed", "renamed", "static", "openflow")
-# Routing with its options, topology, and whether the fixed, renamed, static and OpenFlow assignments fit it.
+ASSIGNED = ("fixed", "renamed", "static", "openflow", "model")
+CLOS = {"kind": "myrinet_clos", "leaves": 4, "roots": 4, "hosts_per_leaf": 2}
+# Routing with its options, topology, and whether the fixed, renamed, static and OpenFlow assignments and the model fit.
 TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("dor", {}, MESH, "yes yes yes yes"),
     ("north_last", {}, MESH, "yes yes yes yes"),
@@ -37,6 +38,13 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     *((name, {"selection": "tree"}, RANDOM, "yes ? ? ?") for name in ("updown", "tbtp", "sr", "lturn")),
     ("dl", {}, RANDOM, "no no no yes"),
     *((name, {}, RANDOM, "no no no yes") for name in ("lash", "dfsssp", "nue")),
+    ("ecmp", {}, CLOS, "yes yes yes yes"),  # of two levels: a leaf knows its own flows, a root has one way down
+    ("ecmp", {}, FAT_TREE, "no yes no yes"),  # of three: a port of arrival tells the leaf, and so the flow
+    ("ecmp", {"seed": 3}, {**FAT_TREE, "rounds": 3, "down": 2}, "no no no no"),
+    ("spb", {}, FAT_TREE, "yes yes no yes"),
+    ("spb", {"algorithm": 1}, FAT_TREE, "yes yes yes yes"),
+    ("valiant", {}, RANDOM, "no no no yes"),
+    ("valiant", {"drawn_for": "pair"}, RANDOM, "no no no no"),
     ("paths", {"paths": [["s1", "s2"], ["s2", "s1"]]}, {"kind": "mesh", "sizes": [2]}, "yes yes yes yes"),
 ]
 ROWS = [
@@ -52,7 +60,7 @@ def blocks(routing, options, topology, assignment):
 
 @pytest.mark.parametrize(("routing", "options", "topology", "fits"), ROWS)
 def test_row(routing, options, topology, fits):
-    for assignment, answer in zip(ASSIGNED, fits.split(), strict=True):
+    for assignment, answer in zip(ASSIGNED, [*fits.split(), "yes"], strict=True):
         scenario = scenario_of(blocks(routing, options, topology, assignment))
         if answer == "no":
             with pytest.raises(InputError) as error:

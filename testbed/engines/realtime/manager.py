@@ -135,6 +135,7 @@ def main() -> int:
     try:
         plan = read_stored(said.plan)
         plan.require_proof()
+        plan.require_tables()
         model = ModelManager(plan, said.plan.parent, Path(f"{said.plan}.state"), said.dilation)
     except TestbedError as error:
         print(error, file=sys.stderr)

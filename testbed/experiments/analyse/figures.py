@@ -52,7 +52,7 @@ class Analysis:
     relations: dict[Relation, Conflict | None] | None
     mac_entries: int  # static entries, maximum per switch
     rules: int  # OpenFlow rules of the fabric
-    fits: tuple[Fit, ...]  # each switch model; empty where the assignment needs OpenFlow
+    fits: tuple[Fit, ...]  # each switch model; empty where no table of VLANs carries the plan
 
 
 def check_patterns(patterns: Sequence[str]) -> list[Problem]:
@@ -85,7 +85,8 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
         plan=plan,
         hops=hops,
         loads=tuple(
-            load_of(topology, routes, name, seed, members, host_link=links.edge_rate / links.rate) for name in known
+            load_of(topology, routes, name, seed, members, host_link=links.edge_rate / links.rate, expected=True)
+            for name in known
         ),
         bisection=bisection_links(plan.wiring),
         prohibited_turns=None if routes.allowed is None else prohibited_turns(topology, routes.allowed),
@@ -97,7 +98,7 @@ def analyse(plan: Plan, patterns: Sequence[str] = (ALL_TO_ALL,)) -> Analysis:
         relations=relations(topology, routes) if small else None,
         mac_entries=int(needs.entries.max(initial=0)),
         rules=count_rules(topology, plan.vlans, plan.bundles),
-        fits=() if _openflow(plan) else tuple(fit_of(needs, model) for model in SWITCH_MODELS.values()),
+        fits=() if _beyond_vlans(plan) else tuple(fit_of(needs, model) for model in SWITCH_MODELS.values()),
     )
 
 
@@ -108,8 +109,8 @@ def _small(topology: Topology, routes: Routes) -> bool:
     return rows * ends <= MAX_NEXT_HOPS and int(np.maximum(hop_counts(topology, routes), 0).sum()) <= MAX_HOPS
 
 
-def _openflow(plan: Plan) -> bool:
-    return isinstance(plan.vlans, LocalPlan) and plan.vlans.kind == "openflow"
+def _beyond_vlans(plan: Plan) -> bool:
+    return isinstance(plan.vlans, LocalPlan) and plan.vlans.kind in ("openflow", "model")
 
 
 def as_object(analysis: Analysis) -> dict[str, object]:
@@ -176,9 +177,10 @@ def as_object(analysis: Analysis) -> dict[str, object]:
     }
 
 
-def _distribution(load: Load) -> list[list[int]]:
-    values, counts = np.unique(load.flows.astype(np.int64), return_counts=True)
-    return [[int(value), int(count)] for value, count in zip(values, counts, strict=True)]
+def _distribution(load: Load) -> list[list[float]]:
+    flows = np.round(load.flows, 6) if load.expected else load.flows.astype(np.int64)
+    values, counts = np.unique(flows, return_counts=True)
+    return [[value, int(count)] for value, count in zip(values.tolist(), counts, strict=True)]
 
 
 def _conflict(plan: Plan, found: Conflict | None) -> dict[str, object]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.errors import Problem, argument
-from testbed.base.model import Floats, Ints, Longs, Routes, Topology
+from testbed.base.model import Floats, Ints, Longs, NextHops, Routes, Topology
+from testbed.fabric.routing.choices import expected_load
 from testbed.fabric.routing.common import leaving_channels
 from testbed.fabric.routing.paths import (
     channel_load,
@@ -18,6 +19,7 @@ from testbed.fabric.routing.paths import (
     source_keys,
 )
 from testbed.fabric.traffic import PatternError, flows
+from testbed.fabric.verify.choices import check_choices
 
 ALL_TO_ALL = "all_to_all"
 
@@ -35,6 +37,7 @@ class Load:
     sent: Floats  # (H,) what each host's link takes from it, in the same unit: 1 of hosts that send
     received: Floats  # (H,) what each host's link brings to it, likewise
     host_link: float  # rate of a host's link, as a share of that of a link between switches
+    expected: bool = False  # whether loads are means over all choices of next hops, and so no whole numbers
 
     @property
     def saturation(self) -> float | None:
@@ -63,9 +66,10 @@ class Load:
         return float(self.demand.max(initial=0)), sender, receiver
 
     @property
-    def max(self) -> int:
-        """Maximum channel load, in flows."""
-        return int(self.flows.max(initial=0))
+    def max(self) -> float:
+        """Maximum channel load, in flows: a whole number but for expected loads."""
+        highest = float(self.flows.max(initial=0))
+        return round(highest, 6) if self.expected else int(highest)
 
     @property
     def mean(self) -> float:
@@ -101,16 +105,20 @@ def load_of(
     members: Longs | None = None,
     *,
     host_link: float = 1.0,
+    expected: bool = False,
 ) -> Load:
     """Put a pattern on the channels and on the hosts' links.
 
     `members` are the (C,) physical channels behind each, where links are aggregated; `host_link` as in Load.
+    With `expected`, of routes with choices, it is the mean over all of them, else what the paths that were drawn carry.
 
     Raises:
         PatternError: the pattern needs another number of hosts.
         KeyError: no such pattern.
     """
     share_of, hosts = 1 if members is None else members, topology.host_count
+    if expected and routes.choices is not None and _loops_nowhere(topology, routes):
+        return _expected_load_of(topology, routes.choices, pattern, seed, share_of, host_link)
     if pattern == ALL_TO_ALL:  # 17 million flows of 4,096 hosts: counted by trees, not listed
         every = channel_load(topology, routes)
         each = np.full(hosts, float(hosts > 1))
@@ -124,6 +132,38 @@ def load_of(
     received = np.asarray(np.bincount(pairs[:, 1], weights=share, minlength=hosts), dtype=np.float64)
     counted = np.bincount(channel, minlength=channels).astype(np.float64)
     return Load(pattern, counted, demand / share_of, (of_source > 0).astype(np.float64), received, host_link)
+
+
+def _loops_nowhere(topology: Topology, routes: Routes) -> bool:
+    """Whether all choices come nearer to the destination, or at least never back: else no load can be told."""
+    assert routes.choices is not None
+    return not check_choices(topology, routes.choices).looping
+
+
+def _expected_load_of(
+    topology: Topology, hops: NextHops, pattern: str, seed: int, share_of: Longs | int, host_link: float
+) -> Load:
+    """Likewise of sets of next hops: what is to be expected over all choices."""
+    hosts, end = topology.host_count, np.searchsorted(hops.goal, topology.host_switch)
+    shape = (len(hops.goal), len(hops.goal))
+    if pattern == ALL_TO_ALL:
+        on = np.bincount(end, minlength=len(hops.goal)).astype(np.float64)
+        count: Floats = np.asarray(np.outer(on, on), dtype=np.float64)
+        share: Floats = np.asarray(count / max(hosts - 1, 1), dtype=np.float64)
+        sent: Floats = np.full(hosts, float(hosts > 1))
+        received: Floats = sent
+    else:
+        pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
+        of_source = np.bincount(pairs[:, 0], minlength=hosts)
+        each = 1.0 / of_source[pairs[:, 0]]
+        place = (end[pairs[:, 0]], end[pairs[:, 1]])
+        count, share = np.zeros(shape), np.zeros(shape)
+        np.add.at(count, place, 1.0)
+        np.add.at(share, place, each)
+        sent = (of_source > 0).astype(np.float64)
+        received = np.bincount(pairs[:, 1], weights=each, minlength=hosts).astype(np.float64)
+    flowing, demand = (expected_load(topology, hops, some) for some in (count, share))
+    return Load(pattern, flowing, demand / share_of, sent, received, host_link, expected=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,25 @@ def as_csv(analyses: Sequence[Analysis]) -> str:
     return csv_text(("scenario", "figure", "place", "value"), rows)
 
 
+def links_as_csv(analyses: Sequence[Analysis]) -> str:
+    """The load of every channel between switches, a row each, by the names that the switches have in their file.
+
+    `flows` cross it, `load` is a multiple of the injection rate, `busiest` a share of the busiest channel's in per
+    cent. With sets of next hops these are means over all choices.
+    """
+    rows: list[tuple[str, str, str, str, int, float, float, float]] = []
+    for analysis in analyses:
+        topology = analysis.plan.topology
+        names = topology.switch_labels or [topology.switch_name(switch) for switch in range(topology.switch_count)]
+        ends = zip(topology.channel_source.tolist(), topology.channel_target.tolist(), strict=True)
+        channels = [(names[one], names[other], int(topology.plane[c // 2])) for c, (one, other) in enumerate(ends)]
+        for load in analysis.loads:
+            most = float(load.demand.max(initial=0)) or 1.0
+            for channel, flows, demand in zip(channels, load.flows.tolist(), load.demand.tolist(), strict=True):
+                rows.append((analysis.plan.scenario.name, load.pattern, *channel, flows, demand, 100 * demand / most))
+    return csv_text(("scenario", "pattern", "from", "to", "plane", "flows", "load", "busiest"), rows)
+
+
 def _loads(analyses: Sequence[Analysis], pattern: str, styles: Sequence[Line]) -> Panel:
     lines = []
     for analysis, style in zip(analyses, styles, strict=True):

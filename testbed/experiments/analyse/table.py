@@ -68,7 +68,7 @@ def _cells(analysis: Analysis) -> dict[str, str]:
     }
     for load in analysis.loads:
         saturation = _NONE if load.saturation is None else f"{load.saturation:.3g}"
-        cells[f"{load.pattern}: flows on a channel, max"] = f"{load.max:,}"
+        cells[f"{load.pattern}: flows on a channel, max"] = f"{load.max:,.6g}" if load.expected else f"{load.max:,}"
         cells[f"{load.pattern}: flows on a channel, mean"] = f"{load.mean:,.5g}"
         cells[f"{load.pattern}: unused channels"] = _share(load.idle, len(load.flows))
         cells[f"{load.pattern}: saturates at (× link rate)"] = saturation

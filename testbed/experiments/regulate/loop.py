@@ -154,6 +154,7 @@ def regulate_by_load(
     if problems := rule.problems():
         raise InputError(problems)
     plan.require_proof()
+    plan.require_tables()
     require_regulable(plan)
     require_traffic(plan)
     require_one_machine(plan, engine)

@@ -236,6 +236,7 @@ def regulate(
         LabError: the lab broke, or a change was refused; the folder stays, marked incomplete.
     """
     plan.require_proof()
+    plan.require_tables()
     require_regulable(plan)
     require_traffic(plan)
     if slower and plan.bundles is not None:

@@ -20,6 +20,7 @@ from testbed.experiments.run.in_session import LabBuilder
 from testbed.planning import Plan
 from testbed.results import ResultFolder
 from testbed.scenario import Scenario
+from testbed.scenario.engines import ENGINES
 
 MODULES = {"ovs": "lab", "vm": "vm", "realtime": "realtime", "simulate": "simulated"}
 
@@ -86,6 +87,8 @@ def run_scenario(
     """
     plan.require_proof()
     scenario = plan.scenario
+    if ENGINES[scenario.engine].programs:
+        plan.require_tables()
     if not scenario.workloads:
         sentence = "there is none, so nothing would be measured; `testbed up` only builds"
         raise InputError.one("workloads", sentence, scenario.source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.jit import jit_unless_small
-from testbed.base.model import Bools, Codes, Ints, Longs
+from testbed.base.model import Bools, Codes, Floats, Ints, Longs
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
 
 FINE, LOOPS, ENDS, NO_ENTRY = 0, 1, 2, 4
@@ -115,3 +115,63 @@ def follow_choices(
                         wrong[state] |= wrong[after]
             status[key, number] = wrong[first]
     return status
+
+
+@jit_unless_small
+def split_evenly(
+    table: Ints, start: Longs, hop_state: Longs, hop_channel: Longs, begins: Longs, demand: Floats, channels: int
+) -> Floats:
+    """Send what each state has for each destination on, in equal parts by the hops of its set.
+
+    `table` (K, states) as in NextHops, of which no choices loop; `begins` (B,) the states where frames begin; `demand`
+    (K, B) what begins there.
+
+    Returns:
+        (channels,) what each carries.
+    """
+    keys, states = table.shape
+    load = np.zeros(channels, dtype=np.float64)
+    amount = np.zeros(states, dtype=np.float64)
+    seen = np.zeros(states, dtype=np.bool_)
+    place = np.zeros(states, dtype=np.int64)
+    waiting = np.zeros(states + 1, dtype=np.int64)
+    done = np.zeros(states, dtype=np.int64)
+    for key in range(keys):
+        seen[:] = False
+        amount[:] = 0.0
+        count = 0
+        for number in range(len(begins)):
+            first = begins[number]
+            if demand[key, number] == 0.0 or table[key, first] < 0:
+                continue
+            amount[first] += demand[key, number]
+            depth = 0
+            if not seen[first]:
+                seen[first] = True
+                place[first] = start[table[key, first]]
+                waiting[0] = first
+                depth = 1
+            while depth > 0:
+                state = waiting[depth - 1]
+                index = place[state]
+                if index == start[table[key, state] + 1]:
+                    done[count] = state
+                    count += 1
+                    depth -= 1
+                    continue
+                place[state] = index + 1
+                after = hop_state[index]
+                if table[key, after] >= 0 and not seen[after]:
+                    seen[after] = True
+                    place[after] = start[table[key, after]]
+                    waiting[depth] = after
+                    depth += 1
+        # Who is done last is nobody's next hop any more.
+        for turn in range(count - 1, -1, -1):
+            state = done[turn]
+            group = table[key, state]
+            part = amount[state] / (start[group + 1] - start[group])
+            for index in range(start[group], start[group + 1]):
+                load[hop_channel[index]] += part
+                amount[hop_state[index]] += part
+    return load

@@ -26,7 +26,9 @@ from testbed.fabric.vlans.entries import entries_of, entry_counts, vlans_on_swit
 
 
 def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> tuple[Rule, ...]:
-    """Compile the rules of all switches, ordered by switch, table, priority."""
+    """Compile the rules of all switches, ordered by switch, table, priority; none where the plan has no tables."""
+    if isinstance(vlans, LocalPlan) and vlans.kind == "model":
+        return ()
     rules = compile_local(topology, vlans) if isinstance(vlans, LocalPlan) else _compile_fixed(topology, vlans)
     if bundles is not None:
         if isinstance(vlans, LearningPlan):
@@ -38,6 +40,8 @@ def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bund
 
 def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> int:
     """Count the rules that compile_rules() makes, without making them."""
+    if isinstance(vlans, LocalPlan) and vlans.kind == "model":
+        return 0
     beside = count_bundle_rules(bundles) + FILTERS * topology.switch_count
     if isinstance(vlans, LocalPlan):
         return beside + count_local_rules(topology, vlans)

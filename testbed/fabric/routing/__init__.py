@@ -10,6 +10,7 @@ from testbed.base.model import Routes, Topology
 from testbed.fabric.routing import (
     dl,
     dor,
+    ecmp,
     fat_tree,
     layers,
     listed,
@@ -17,10 +18,12 @@ from testbed.fabric.routing import (
     north_last,
     nue,
     simple,
+    spb,
     sr,
     stp,
     tbtp,
     updown,
+    valiant,
 )
 
 
@@ -33,6 +36,8 @@ class RoutingKind:
     summary: str  # one line for `testbed list`
     any_topology: bool = False  # True for a routing that takes every connected fabric, broken or irregular
     assignment: str = "fixed"  # the assignment used where a scenario names none
+    # False where on some fabrics its dependencies have a cycle: such plans are refused, with the channels of one
+    deadlock_free: bool = True
 
 
 ROUTINGS: dict[str, RoutingKind] = {
@@ -82,6 +87,28 @@ ROUTINGS: dict[str, RoutingKind] = {
         listed.route_listed,
         "paths computed elsewhere, listed or in a file",
         assignment="openflow",
+    ),
+    "ecmp": RoutingKind(
+        ecmp.EcmpOptions,
+        ecmp.route_ecmp,
+        "equal-cost multipath: shortest paths by a hash of the flow; any topology",
+        True,
+        "model",
+        deadlock_free=False,
+    ),
+    "spb": RoutingKind(
+        spb.SpbOptions,
+        spb.route_spb,
+        "shortest-path bridging, 802.1aq with its 16 equal-cost algorithms; any topology",
+        True,
+        deadlock_free=False,
+    ),
+    "valiant": RoutingKind(
+        valiant.ValiantOptions,
+        valiant.route_valiant,
+        "by way of a drawn switch, in two layers; any topology",
+        True,
+        "openflow",
     ),
     "nue": RoutingKind(
         nue.NueOptions, nue.route_nue, "on the dependency graph, in 1 to 8 layers; any topology", True, "openflow"

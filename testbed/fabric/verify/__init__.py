@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
+from testbed.fabric.verify.choices import check_choices, check_chosen
 from testbed.fabric.verify.deadlock import DEADLOCK, check_routes, find_deadlock
 from testbed.fabric.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
-from testbed.fabric.verify.limits import check_limits, check_local_limits
+from testbed.fabric.verify.limits import check_limits, check_local_limits, check_model_tables
 from testbed.fabric.verify.local import check_arrivals, check_flood, list_malformed
 from testbed.fabric.verify.local_delivery import check_local_delivery
 from testbed.fabric.verify.membership import check_entries, check_members, check_trees
+from testbed.fabric.verify.tree_routes import check_tree_routes
 
 __all__ = ["DEADLOCK", "verify"]
 
@@ -25,6 +27,11 @@ def verify(
     else:
         more, taken = _check_vlans(topology, routes, vlans, model)
     found += more
+    if routes.choices is not None:
+        # The drawn paths are among the choices, so a cycle of theirs is one of these.
+        found = [violation for violation in found if violation.invariant != DEADLOCK]
+        found += check_choices(topology, routes.choices).violations
+        found += check_chosen(topology, routes, routes.choices)
     if not any(violation.invariant == DEADLOCK for violation in found):
         found += find_deadlock(topology, taken, routes.layers)
     return tuple(found)
@@ -52,6 +59,11 @@ def _local(
     topology: Topology, routes: Routes, plan: LocalPlan, model: SwitchModel | None
 ) -> tuple[list[Violation], Ints]:
     """Likewise for what means something inside one switch only."""
+    if plan.kind == "model":  # there is nothing but the routes, of which check_routes() follows the paths
+        found = check_model_tables(plan, model)
+        if routes.paths is None:
+            found += check_tree_routes(topology, routes)
+        return found, np.zeros((0, 2), dtype=np.int32)
     found = list_malformed(topology, plan, routes.layers)
     if found:
         return found, np.zeros((0, 2), dtype=np.int32)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.base.model import Bools, Codes, Ints, Longs, NextHops, Topology, Violation
+from testbed.base.model import Bools, Codes, Ints, Longs, NextHops, Routes, Topology, Violation
 from testbed.fabric.kernels.forwarding import NEVER
 from testbed.fabric.routing.common import host_switches, runs
 from testbed.fabric.verify.deadlock import DEADLOCK, adjacency, hop_name, shortest_cycle
@@ -226,3 +226,23 @@ def _find_cycle(followed: Followed) -> tuple[int, ...]:
     found = found[found < channels]
     first = int(np.argmin(found))
     return (*found[first:].tolist(), *found[:first].tolist())
+
+
+def check_chosen(topology: Topology, routes: Routes, hops: NextHops) -> list[Violation]:
+    """The paths of a plan must be among the choices, so that what is proved of these holds of them."""
+    if routes.paths is None or not np.array_equal(hops.goal, routes.ends) or len(hops.class_vlan) != 1:
+        return [Violation("choices", "the choices are not those of one path a pair of switches")]
+    ends = len(routes.ends)
+    pair = np.repeat(np.arange(ends * ends), np.diff(routes.paths.start))
+    channel = routes.paths.hop.astype(np.int64)
+    group = hops.table[topology.channel_source[channel], pair % ends]
+    sets = np.repeat(np.arange(len(hops.start) - 1), np.diff(hops.start))
+    size = max(len(topology.channel_source), 1)
+    wrong = np.unique(pair[~np.isin(group * size + channel, sets * size + hops.hop)])
+    if not len(wrong):
+        return []
+    names = tuple(
+        f"{topology.switch_name(int(routes.ends[a]))}→{topology.switch_name(int(routes.ends[b]))}"
+        for a, b in (divmod(int(one), ends) for one in wrong[:_MOST_NAMED])
+    )
+    return [Violation("choices", f"paths of {len(wrong)} pairs are not among the choices: {_abbreviate(names)}", names)]

@@ -31,7 +31,7 @@ def multiplication(topology: Topology, plan: LocalPlan) -> tuple[float, float] |
     """
     from testbed.fabric.kernels import local
 
-    if plan.kind == "openflow":
+    if plan.kind in ("openflow", "model"):
         return None
     members = member_matrix(topology, plan)
     channels = len(topology.channel_source)

@@ -39,6 +39,17 @@ def check_limits(topology: Topology, vlans: VlanPlan, model: SwitchModel | None)
     return found
 
 
+def check_model_tables(plan: LocalPlan, model: SwitchModel | None) -> list[Violation]:
+    """A plan of the model has no tables, so none is there and no switch that can be bought carries it out."""
+    found = []
+    if plan.class_count or len(plan.entry_vlan) or len(plan.member_port):
+        found.append(Violation("tables", "a plan of the assignment model has tables, and it should have none"))
+    if model is not None:
+        sentence = f"no tables carry these paths, so a {model.name} cannot either; leave switch_model out"
+        found.append(Violation("switch model", sentence, (model.name,)))
+    return found
+
+
 def check_local_limits(topology: Topology, plan: LocalPlan, model: SwitchModel | None) -> list[Violation]:
     """Identifiers must be legal, distinct in each switch or one for all; what is used must fit the switch model."""
     found = []

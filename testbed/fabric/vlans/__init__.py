@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
-from testbed.fabric.vlans import fixed, openflow, renamed, static
+from testbed.fabric.vlans import fixed, model, openflow, renamed, static
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +29,8 @@ ASSIGNMENTS: dict[str, AssignmentKind] = {
         openflow.OpenFlowOptions,
         openflow.assign_openflow,
         "in-port, priority and destination; layers as 802.1Q priorities",
+    ),
+    "model": AssignmentKind(
+        model.ModelOptions, model.assign_model, "no tables: for the simulator and the analysis alone"
     ),
 }

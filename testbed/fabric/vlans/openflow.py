@@ -16,7 +16,10 @@ from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 from testbed.fabric.vlans.local import NEVER, LocalOptions, local_plan
 
 PRIORITIES = 8
-_REMEDY = 'Use selection "balanced" or "low_port" where the routing has it'
+_REMEDY = (
+    'Use selection "balanced" or "low_port" where the routing has it, or the assignment "model" for the simulator and '
+    "the analysis alone"
+)
 
 
 @dataclass(frozen=True, slots=True)

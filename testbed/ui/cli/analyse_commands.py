@@ -47,6 +47,9 @@ def analyse(
             "--output", "-o", help="draw loads and path lengths: FILE.svg, .pdf or .png, with FILE.csv beside it"
         ),
     ] = None,
+    links: Annotated[
+        Path | None, typer.Option("--links", help="write the load of every link, in each direction: FILE.csv")
+    ] = None,
 ) -> None:
     """Compare plans: paths, loads, turns, VLANs, tables, switch models.
 
@@ -65,6 +68,10 @@ def analyse(
         with show_progress("drawing"):
             write_file(plot, draw(found, plot.suffix[1:].lower()))
             write_file(plot.with_suffix(".csv"), as_csv(found).encode())
+    if links is not None:
+        from testbed.experiments.analyse.plot import links_as_csv
+
+        write_file(links, links_as_csv(found).encode())
     if form is Format.json:
         print_json({"analyses": [as_object(analysis) for analysis in found]})
     else:
@@ -73,6 +80,8 @@ def analyse(
             print_lines(text)
         if plot is not None:
             print_lines([f"plot: {plot}", f"data: {plot.with_suffix('.csv')}"])
+        if links is not None:
+            print_lines(f"links: {links}")
         for analysis in found:
             _print_violations(analysis.plan)
     raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)

@@ -178,7 +178,7 @@ class PlannedFabric:
         return made.DataFrame(rows, columns=["source", "destination", "hops", "path"])
 
     def loads(self, pattern: str = "all_to_all") -> ChannelLoads:
-        """Flows of a traffic pattern on each channel.
+        """Flows of a traffic pattern on each channel; with ecmp the mean over all choices.
 
         Raises:
             InputError: there is no such pattern, or not for this number of hosts.
@@ -194,8 +194,9 @@ class PlannedFabric:
         members = None if core.bundles is None else core.bundles.sizes.repeat(2)
         links = core.scenario.links
         found = load_of(
-            core.topology, core.routes, pattern, core.scenario.lab.seed, members, host_link=links.edge_rate / links.rate
-        )
+            core.topology, core.routes, pattern, core.scenario.lab.seed, members,
+            host_link=links.edge_rate / links.rate, expected=True,
+        )  # fmt: skip
         names = tuple(map(core.topology.channel_name, range(len(core.topology.channel_source))))
         return ChannelLoads(pattern, names, found.flows, found.demand, found.saturation)
 

@@ -50,6 +50,7 @@ def test_each_command_has_its_schema():
         ("analyse", "mesh4x4-renamed", "--pattern", "transpose"),
         ("analyse", "ring4", "--vary", "routing=north_last,updown"),
         ("analyse", "dl-ud3-irregular16"),
+        ("analyse", "fattree14", "--set", "routing={kind: ecmp}"),
         ("explain", "torus4x4", "h1", "h16"), ("explain", "mesh4x4-renamed", "h1", "h9"),
         ("explain", "sr-irregular16", "h1", "h9"), ("explain", "dl-ud3-irregular16", "h1", "h9"),
         ("explain", "updown-irregular16", "h2", "h6"),

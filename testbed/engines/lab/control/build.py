@@ -35,6 +35,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         VerificationError: the plan is not proved; nothing is built from it.
     """
     plan.require_proof()
+    plan.require_tables()
     if plan.scenario.lab.dilation == "auto":
         plan = at_dilation(plan, first_guess(plan)[0])
     topology, wiring, scenario = plan.topology, plan.wiring, plan.scenario
@@ -127,6 +128,7 @@ def build_with(
         LabError: building failed; nothing is left.
     """
     plan.require_proof()
+    plan.require_tables()
     prepare_controller(plan)
 
     @cache
