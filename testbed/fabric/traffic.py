@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import did_you_mean
+from testbed.base.looked_for import find_looked_for
 from testbed.base.model import Topology
 
 Flows = tuple[tuple[int, int], ...]
@@ -75,7 +76,8 @@ def no_pattern(pattern: str, without: str = "") -> str:
     if name in FAMILIES:
         return f'"{pattern}" needs a parameter, such as {FAMILIES[name].example}: {FAMILIES[name].summary}'
     known = [name for name in pattern_names() if name != without]
-    meant = did_you_mean(pattern, [*PATTERNS, *FAMILIES])
+    every = [*PATTERNS, *FAMILIES]
+    meant = find_looked_for(pattern, every) or did_you_mean(pattern, every)
     return f'there is no pattern "{pattern}".{meant} Known: {", ".join(known)}'
 
 

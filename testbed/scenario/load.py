@@ -10,6 +10,7 @@ from typing import Any
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
+from testbed.base.looked_for import find_looked_for
 from testbed.base.units import format_rate
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES, size_problem
@@ -257,7 +258,8 @@ def _no_kind(block: str, kind: object, table: Mapping[str, Any]) -> str:
     if broken:
         return f"the plug-in {format_value(kind)} cannot be used: {broken}"
     noun = block.removesuffix("s")  # one of workloads is a workload
-    return f"there is no {noun} {format_value(kind)}.{did_you_mean(str(kind), table)} Known: {', '.join(table)}"
+    near = find_looked_for(str(kind), table) or did_you_mean(str(kind), table)
+    return f"there is no {noun} {format_value(kind)}.{near} Known: {', '.join(table)}"
 
 
 def _workloads(raw: object, beside: ScenarioFolder, problems: list[Problem], *, stored: bool) -> tuple[Workload, ...]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from testbed.base.errors import Problem, did_you_mean
+from testbed.base.looked_for import find_looked_for
 
 # What each kind of error says, with the limits that pydantic gives; "not …" follows.
 _SENTENCES = {
@@ -144,7 +145,7 @@ _OF_LINKS = ("links", "extra_links", "add_links")
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """Sentence for a key that a block does not have."""
     meant = _OTHERWISE_CALLED.get(key)
-    hint = f' Did you mean "{meant}"?' if meant in known else did_you_mean(key, known)
+    hint = f' Did you mean "{meant}"?' if meant in known else find_looked_for(key, known) or did_you_mean(key, known)
     if key in _OF_LINKS and "hosts_per_switch" in known:
         hint = " Links are added by the block links, beside topology: links: {add: [[s1, s11]]}."
     return f"unknown key.{hint} Known: {', '.join(known)}"

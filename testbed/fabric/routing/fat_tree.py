@@ -34,7 +34,7 @@ def route_fat_tree(topology: Topology, options: FatTreeOptions) -> Routes:
         InputError: the topology has no upper level, or something in it is dead.
     """
     if topology.levels.max(initial=0) == 0:
-        raise refuse_topology("fat_tree", "a fat_tree, fat_tree_14 or myrinet_clos", topology.kind)
+        raise refuse_topology("fat_tree", "levels as of fat_tree, fat_tree_pods or leaf_spine", topology.kind)
     require_whole("fat_tree", topology)
     network = _Levels(topology)
     by_port = options.key == "in_port"

@@ -8,7 +8,21 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies import dragonfly, fat_tree, graph, grid, hyperx, irregular, slim_fly, tree
+from testbed.fabric.topologies import (
+    dragonfly,
+    fat_tree,
+    graph,
+    grid,
+    hyperx,
+    irregular,
+    leaf_spine,
+    pods,
+    polarfly,
+    slim_fly,
+    tree,
+    twisted_torus,
+    xpander,
+)
 from testbed.fabric.topologies.build import Extent
 
 MAX_EXTENT = Extent(switches=32_768, links=1_048_576, hosts=131_072)
@@ -70,6 +84,41 @@ TOPOLOGIES: dict[str, TopologyKind] = {
     "hyperx": TopologyKind(hyperx.HyperX, hyperx.hyperx, "updown", "grid with completely connected rows"),
     "slim_fly": TopologyKind(
         slim_fly.SlimFly, slim_fly.slim_fly, "updown", "McKay-Miller-Širáň graph of diameter 2", slim_fly.check_slim_fly
+    ),
+    "leaf_spine": TopologyKind(
+        leaf_spine.LeafSpine,
+        leaf_spine.leaf_spine,
+        "fat_tree",
+        "every leaf linked to every spine, with its oversubscription",
+        leaf_spine.check_leaf_spine,
+    ),
+    "rail_optimised": TopologyKind(
+        leaf_spine.RailOptimised, leaf_spine.rail_optimised, "fat_tree", "the GPUs of a server on as many leaves"
+    ),
+    "fat_tree_pods": TopologyKind(
+        pods.FatTreePods,
+        pods.fat_tree_pods,
+        "fat_tree",
+        "three levels of switches of k ports, by pods",
+        pods.check_fat_tree_pods,
+    ),
+    "dragonfly_plus": TopologyKind(
+        pods.DragonflyPlus,
+        pods.dragonfly_plus,
+        "updown",
+        "groups of leaves and spines, completely connected",
+        pods.check_dragonfly_plus,
+    ),
+    "xpander": TopologyKind(xpander.Xpander, xpander.xpander, "updown", "lift of a complete graph, drawn at random"),
+    "polarfly": TopologyKind(
+        polarfly.PolarFly, polarfly.polarfly, "updown", "polarity graph of diameter 2", polarfly.check_polarfly
+    ),
+    "twisted_torus": TopologyKind(
+        twisted_torus.TwistedTorus,
+        twisted_torus.twisted_torus,
+        "updown",
+        "torus whose wrap links are shifted",
+        twisted_torus.check_twisted_torus,
     ),
     "graph": TopologyKind(graph.Graph, graph.graph, "updown", "any switches and links, by name", graph.check_graph),
 }

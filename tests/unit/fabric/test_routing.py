@@ -30,10 +30,17 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "m_tree": {"columns": 3, "rows": 3},
     "complete": {"switches": 5},
     "flat": {"hosts": 4},
+    "leaf_spine": {"leaves": 3},
+    "rail_optimised": {"rails": 2},
+    "fat_tree_pods": {"ports": 4},
+    "dragonfly_plus": {"leaves": 1, "spines": 2, "global_links": 1},
+    "xpander": {"degree": 3, "lift": 2},
+    "polarfly": {"q": 2},
+    "twisted_torus": {"sizes": (3, 3)},
 }
 FITTING = {
     "dor": {"mesh", "torus", "hypercube", "ring"},
-    "fat_tree": {"fat_tree", "fat_tree_14", "myrinet_clos"},
+    "fat_tree": {"fat_tree", "fat_tree_14", "myrinet_clos", "leaf_spine", "rail_optimised", "fat_tree_pods"},
     "tree": {"tree", "m_tree", "flat"},
     "direct": {"complete"},
 }

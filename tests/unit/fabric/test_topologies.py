@@ -47,6 +47,19 @@ EXAMPLES = [
     ("slim_fly", {"q": 4}, 32, 32 * 6 // 2, 32),
     ("slim_fly", {"q": 5}, 50, 50 * 7 // 2, 50),
     ("slim_fly", {"q": 7, "hosts_per_switch": 0}, 98, 98 * 11 // 2, 0),
+    ("leaf_spine", {"leaves": 5, "spines": 4, "hosts_per_leaf": 12}, 9, 20, 60),
+    ("rail_optimised", {"rails": 4, "servers": 8, "units": 2, "spines": 3}, 8 + 3, 24, 64),
+    ("fat_tree_pods", {"ports": 4}, 5 * 4**2 // 4, 4**3 // 2, 4**3 // 4),
+    ("fat_tree_pods", {"ports": 8}, 5 * 8**2 // 4, 8**3 // 2, 8**3 // 4),
+    ("fat_tree_pods", {"ports": 8, "pods": 3, "hosts_per_edge": 7}, 3 * 8 + 16, 3 * 2 * 16, 3 * 4 * 7),
+    ("dragonfly_plus", {"leaves": 2, "spines": 2, "global_links": 2}, 5 * 4, 5 * 4 + 10, 10),
+    ("xpander", {"degree": 4, "lift": 5}, 25, 25 * 4 // 2, 25),
+    ("xpander", {"degree": 3, "lift": 1, "hosts_per_switch": 2}, 4, 6, 8),
+    ("polarfly", {"q": 2}, 7, 2 * 3**2 // 2, 7),
+    ("polarfly", {"q": 4}, 21, 4 * 5**2 // 2, 21),
+    ("polarfly", {"q": 7, "hosts_per_switch": 2}, 57, 7 * 8**2 // 2, 114),
+    ("twisted_torus", {"sizes": (4, 4, 8)}, 128, 3 * 128, 128),
+    ("twisted_torus", {"sizes": (3, 6), "twist": 1}, 18, 36, 18),
     ("graph", {"switches": ("a", "b", "c"), "links": (("c", "a"), ("b", "a"))}, 3, 2, 3),
     ("graph", {"switches": ("a", "b"), "links": (("a", "b"),), "hosts": {"b": 3}}, 2, 1, 3),
     ("graph", {"switches": ("a",), "hosts_per_switch": 0}, 1, 0, 0),
@@ -124,6 +137,69 @@ def test_fat_tree_has_up_and_down_links_as_told():
     assert set(rising[topology.levels < 2]) == {2}
     assert set(falling[topology.levels > 0]) == {3}
     assert set(topology.levels[topology.host_switch]) == {0}
+
+
+def test_oversubscription_is_hosts_by_links_up():
+    for ratio, links, hosts in ((None, 1, 4), (1.5, 1, 6), (3, 2, 24)):
+        spec = TOPOLOGIES["leaf_spine"].spec(leaves=3, spines=4, oversubscription=ratio, parallel_links=links)
+        assert TOPOLOGIES["leaf_spine"].build(spec).host_count == spec.extent().hosts == 3 * hosts
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "sentence"),
+    [
+        ("leaf_spine", {"oversubscription": 2, "hosts_per_leaf": 4}, "says what hosts_per_leaf says too; remove one"),
+        ("leaf_spine", {"spines": 4, "oversubscription": 1.4}, "whole hosts with 4 links up; 6 / 4 is the nearest"),
+        ("fat_tree_pods", {"ports": 5}, "should be even, such as 6"),
+        ("fat_tree_pods", {"ports": 4, "pods": 5}, "should be 4 or less, as a core has 4 ports"),
+        ("dragonfly_plus", {"leaves": 1, "spines": 2, "global_links": 2, "groups": 6}, "should be 5 or less"),
+        ("polarfly", {"q": 6}, "should be a power of a prime, such as 5 or 7, not 6"),
+        ("twisted_torus", {"sizes": (3, 4), "twist": 4}, "should be 3 or less, as the longest dimension has 4"),
+    ],
+)
+def test_parameters_that_do_not_go_together(kind, parameters, sentence):
+    (problem,) = TOPOLOGIES[kind].check(TOPOLOGIES[kind].spec(**parameters))
+    assert sentence in problem.sentence
+
+
+def test_a_fat_tree_by_pods_has_a_path_through_each_core():
+    topology = topology_of("fat_tree_pods", ports=4)
+    graph = graph_of(topology)
+    hops = nx.single_source_shortest_path_length(graph, 0)
+    assert sorted(hops[int(edge)] for edge in np.unique(topology.host_switch)) == [0, 2, *[4] * 6]
+    assert len(list(nx.all_shortest_paths(graph, 0, 7))) == 4
+    assert set(topology.port_count.tolist()) == {4}
+
+
+def test_dragonfly_plus_joins_every_two_groups_by_spines_alone():
+    topology = topology_of("dragonfly_plus", leaves=2, spines=2, global_links=2)
+    group, spine = topology.links // 4, topology.links % 4 >= 2
+    between = group[:, 0] != group[:, 1]
+    assert spine[between].all()
+    assert sorted(map(tuple, group[between].tolist())) == [(a, b) for a in range(5) for b in range(a + 1, 5)]
+    assert nx.diameter(graph_of(topology)) == 4
+    several = topology_of("dragonfly_plus", leaves=4, spines=2, global_links=3, groups=3)
+    assert several.link_count == 3 * 4 * 2 + 3 * 3
+
+
+def test_xpander_and_polarfly_are_what_their_papers_say():
+    xpander = topology_of("xpander", degree=5, lift=7, seed=4)
+    assert set(np.bincount(xpander.channel_source).tolist()) == {5}
+    assert (xpander.links[:, 0] // 7 != xpander.links[:, 1] // 7).all()
+    assert np.array_equal(xpander.links, topology_of("xpander", degree=5, lift=7, seed=4).links)
+    for q in (2, 3, 4, 5, 7, 8):
+        graph = graph_of(topology_of("polarfly", q=q))
+        assert nx.diameter(graph) == 2
+        assert sorted(dict(graph.degree).values()) == [q] * (q + 1) + [q + 1] * q**2
+
+
+def test_a_twist_shortens_the_longest_ways():
+    for sizes, plain, twisted in (((4, 4, 8), 8, 6), ((4, 8), 6, 4)):
+        lengths = [nx.diameter(graph_of(topology_of("twisted_torus", sizes=sizes, twist=twist))) for twist in (0, None)]
+        assert lengths == [plain, twisted]
+    same = topology_of("twisted_torus", sizes=(3, 4), twist=0)
+    torus = topology_of("torus", sizes=(3, 4))
+    assert {frozenset(link) for link in same.links.tolist()} == {frozenset(link) for link in torus.links.tolist()}
 
 
 def test_m_tree_spine_is_an_outer_row():
