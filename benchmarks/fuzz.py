@@ -37,7 +37,7 @@ from benchmarks.fuzz_inputs import smaller
 from benchmarks.fuzz_networks import Judged, draw_network, judge_networks, store_network
 from benchmarks.fuzz_targets import TARGETS
 from testbed.base.errors import TestbedError
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 
 FOLDER = ROOT / ".cache" / "fuzz"
 _SLOW = 10.0  # seconds that an input may take, without those in which others had the processor
@@ -185,7 +185,7 @@ def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
             if time.monotonic() - shown > 5:
                 shown = time.monotonic()
                 sys.stderr.write(
-                    f"{found.done:,} networks in {shown - began:.0f} s, {counted(len(found.wrong), 'finding')}\n"
+                    f"{found.done:,} networks in {shown - began:.0f} s, {count_noun(len(found.wrong), 'finding')}\n"
                 )
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; what was found until then:\n")
@@ -194,7 +194,7 @@ def _networks(count: int, seed: int, first: int) -> tuple[int, int]:
         sys.stdout.write(f"{dialect}: {said[0]}\n  testbed audit {folder}\n")
         sys.stdout.write(f"  make fuzz ARGS='--count 0 --networks 1 --first {number} --seed {seed}'\n")
     told = ", ".join(f"{number:,} {what}" for what, number in sorted(found.counts.items()))
-    sys.stdout.write(f"{'networks':15} {found.done:8,} ({told}), {counted(len(found.wrong), 'finding')}\n")
+    sys.stdout.write(f"{'networks':15} {found.done:8,} ({told}), {count_noun(len(found.wrong), 'finding')}\n")
     return found.done, len(found.wrong)
 
 
@@ -206,7 +206,7 @@ def _frames(engine: str, count: int, seed: int) -> tuple[int, int]:
         if wrong:
             wrongs += 1
             sys.stdout.write(f"{wrong}\n")
-    sys.stdout.write(f"{'frames, ' + engine:15} {done:8,} inputs, {counted(wrongs, 'finding')}\n")
+    sys.stdout.write(f"{'frames, ' + engine:15} {done:8,} inputs, {count_noun(wrongs, 'finding')}\n")
     return done, wrongs
 
 
@@ -245,12 +245,14 @@ def main() -> None:
             if time.monotonic() - shown > 5:
                 shown = time.monotonic()
                 done, found = sum(s.count for s in searches), sum(len(s.findings) for s in searches)
-                sys.stderr.write(f"{done:,} inputs in {shown - began:.0f} s, {counted(found, 'finding')}\n")
+                sys.stderr.write(f"{done:,} inputs in {shown - began:.0f} s, {count_noun(found, 'finding')}\n")
     findings = [finding for search in searches for finding in search.findings]
     for finding in findings:
         sys.stdout.write(f"{finding.error}\n  make fuzz ARGS='--again {finding.store(asked.seed)}'\n")
     for search in searches:
-        sys.stdout.write(f"{search.target:15} {search.count:8,} inputs, {counted(len(search.findings), 'finding')}\n")
+        sys.stdout.write(
+            f"{search.target:15} {search.count:8,} inputs, {count_noun(len(search.findings), 'finding')}\n"
+        )
     (FOLDER / "current.json").unlink(missing_ok=True)
     total, broken = sum(search.count for search in searches), 0
     if asked.certificates:

@@ -104,7 +104,7 @@ def _scenario(text: str) -> None:
     if made.topology_kind != "file" and _small(raw.get("topology")) and _small(raw.get("routing")):
         plan = make_plan(made)
         summary(plan)
-        if plan.proved:
+        if plan.is_proved:
             proved_plan(plan_to_json(plan), "fuzz.json")
 
 

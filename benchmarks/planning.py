@@ -23,7 +23,7 @@ make_plan(scenario)
 started = time.perf_counter()
 plan = make_plan(scenario)
 seconds = time.perf_counter() - started
-assert plan.proved, plan.violations[0].sentence
+assert plan.is_proved, plan.violations[0].sentence
 ends = len(set(plan.topology.host_switch.tolist()))
 memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"seconds": seconds, "pairs": ends * ends, "bytes": memory}))

@@ -85,8 +85,8 @@ def _saved(plan: Plan, fabric: _Fabric, name: str, trace: mpi_trace.Trace) -> st
     hosts = plan.topology.host_count
     matrix = trace.between_hosts(range(fabric.ranks), hosts).astype(float)
     choice = choose_links(plan, Traffic(name, matrix, "bytes that MPI sent"))
-    share = 100 * power_of(plan, choice, POWER_MODELS[fabric.model]).saved
-    return f"{share:.1f} % ({len(choice.off)} of {plan.wiring.link_count} off)"
+    share = 100 * power_of(plan, choice, POWER_MODELS[fabric.model]).saving
+    return f"{share:.1f} % ({len(choice.off_links)} of {plan.wiring.link_count} off)"
 
 
 def _trace(kernel: Kernel, letter: ProblemClass, ranks: int) -> mpi_trace.Trace:

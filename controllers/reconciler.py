@@ -192,7 +192,7 @@ class Reconciler:
     def _refuse_what_cannot_be(self, plan: Plan) -> None:
         if not same_fabric(self.plan, plan):
             raise RefusedError("this is a plan for another topology; switches, hosts, links and ports must be the same")
-        if not plan.proved:
+        if not plan.is_proved:
             raise RefusedError("this plan is not proved: " + "; ".join(v.sentence for v in plan.violations[:3]))
         refuse_plan(plan, learning=self.learning)
         late = [

@@ -231,7 +231,7 @@ class SegmentReconciler(FastReconciler):
         if self.stage == "steering":
             self._manager.react(heard)
             return
-        joined, down = self._joined.joined, tracker.down
+        joined, down = self._joined.neighbours, tracker.down
         waiting = [
             here for here, there in self._joined.planned.items() if here not in joined and not {here, there} & down
         ]

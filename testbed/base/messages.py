@@ -282,7 +282,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class ShortCuts:
+class FastPathEntries:
     """What a fast path under the switches holds."""
 
     # for each switch that is on, its entries as the kernel has them; see pipeline.entry.Entry

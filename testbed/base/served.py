@@ -38,12 +38,12 @@ def serve_status(
                 self._send(404, {"error": f"there is no {self.command} {self.path}; there is {known}"})
                 return
             try:
-                self._send(200, found(self._asked()))
+                self._send(200, found(self._read_request()))
             except answered as error:
                 code = next((code for kind, code in codes.items() if isinstance(error, kind)), WRONG)
                 self._send(code, {"error": str(error) if code == REFUSED else f"not a request: {error}"})
 
-        def _asked(self) -> dict[str, Any]:
+        def _read_request(self) -> dict[str, Any]:
             length = int(self.headers.get("Content-Length") or 0)
             if not 0 <= length <= scaled_limit(WHOLE_FILE):
                 raise ValueError(too_much(f"a body of {length:,} bytes", scaled_limit(WHOLE_FILE), "bytes"))

@@ -154,6 +154,6 @@ def bytes_text(size: int) -> str:
     return f"{size:,} B"
 
 
-def counted(count: int, noun: str, plural: str = "s") -> str:
+def count_noun(count: int, noun: str, plural: str = "s") -> str:
     """Return a count with its noun: `1 link`, `2 links`; `plural` is what the noun then ends in."""
     return f"{count:,} {noun}{plural if count != 1 else ''}"

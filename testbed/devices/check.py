@@ -102,7 +102,7 @@ class Comparison:
     assumed: tuple[str, ...] = ()  # switches without a configuration, taken as planned
 
     @property
-    def same(self) -> bool:
+    def is_same(self) -> bool:
         """Whether the files configure what the plan says."""
         return not (self.unread or self.settings or self.walks)
 
@@ -114,7 +114,7 @@ class Comparison:
         """With whole lists."""
         astray = self.count_misrouted()
         return {
-            "same": self.same,
+            "same": self.is_same,
             "dialect": self.dialect,
             "unread": [{"place": problem.place, "sentence": problem.sentence} for problem in self.unread],
             "settings": [

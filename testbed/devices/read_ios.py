@@ -334,14 +334,14 @@ def _allow(port: PortLines, words: list[str]) -> None:
         case ["all"]:
             port.scaled_limit = None
         case [("add" | "remove" | "except") as verb, *vlans] if vlans:
-            port.scaled_limit = _changed(port.scaled_limit, verb, vlans_of("".join(vlans)))
+            port.scaled_limit = _change_allowed(port.scaled_limit, verb, vlans_of("".join(vlans)))
         case [_, *_]:
             port.scaled_limit = vlans_of("".join(words))
         case _:
             raise LineError(f'"switchport trunk allowed vlan {" ".join(words)}" is not a list of VLANs')
 
 
-def _changed(before: VlanSet | None, verb: Any, vlans: VlanSet) -> VlanSet | None:
+def _change_allowed(before: VlanSet | None, verb: Any, vlans: VlanSet) -> VlanSet | None:
     if verb == "except":
         return ALL_VLANS - vlans
     if verb == "add":

@@ -10,7 +10,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.limits import parse_json
 from testbed.base.others_text import unescape_cell
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 from testbed.devices.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.devices.read_lines import LineError, mac_of, make_empty_bridge, vlans_of
 
@@ -75,7 +75,9 @@ def _sonic_unclear(
         least = str(said["PORTCHANNEL"][channel].get("min_links", "0"))
         up = sum(1 for other in channels.values() if other == channel)
         if not least.isdecimal() or up < int(least[:4]):
-            sentence = f"min_links is {least}, and {counted(up, 'port')} of {channel} {'is' if up == 1 else 'are'} up"
+            sentence = (
+                f"min_links is {least}, and {count_noun(up, 'port')} of {channel} {'is' if up == 1 else 'are'} up"
+            )
             yield Problem(f"{file}: PORTCHANNEL.{channel}", f"{sentence}, so it may be down; not understood")
 
 

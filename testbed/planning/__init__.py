@@ -60,7 +60,7 @@ class Plan:
         return all(violation.invariant != DEADLOCK for violation in self.violations)
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether verification found what the scenario expects: nothing, or exactly the declared deadlock."""
         return not list_unexpected_violations(self.scenario, self.violations) and self.deadlock_free == (
             self.scenario.expect != "deadlock"

@@ -38,7 +38,7 @@ class Size:
     seconds: float  # that it takes on an idle machine
 
     @property
-    def large(self) -> bool:
+    def is_large(self) -> bool:
         """Whether its user wants to know."""
         return self.memory > _LARGE or self.seconds > _LONG
 

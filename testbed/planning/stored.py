@@ -62,15 +62,15 @@ def proved_plan(text: str, place: str) -> Plan:
     found = prove(plan.scenario, plan.topology, plan.routes, plan.vlans, plan.bundles)
     if found != plan.violations:
         sentence = (
-            f"says that {_counted(len(plan.violations))} and {_counted(len(found))} when its tables are verified; "
-            f"it was changed, or another version wrote it; {_REMEDY}"
+            f"says that {_describe_count(len(plan.violations))} and {_describe_count(len(found))} when its tables are "
+            f"verified; it was changed, or another version wrote it; {_REMEDY}"
         )
         raise VerificationError(sentence, place, [f"{v.invariant}: {v.sentence}" for v in found])
     _compare_rules(plan, raw, place)
     return plan
 
 
-def _counted(violations: int) -> str:
+def _describe_count(violations: int) -> str:
     if violations == 0:
         return "no invariant is broken"
     return "1 invariant is broken" if violations == 1 else f"{violations} invariants are broken"

@@ -44,7 +44,7 @@ class Run:
         return tuple(dict.fromkeys([self.dilation, *others]))
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """Whether no lab was built for it."""
         return str(self.manifest.get("engine", self.plan.scenario.engine)) == "simulate"
 
@@ -155,7 +155,7 @@ class LoadHead:
     clock_error: float | None = None
 
     @property
-    def unfaithful(self) -> bool:
+    def is_unfaithful(self) -> bool:
         """Whether its figures must not be used."""
         return self.verdict in UNFAITHFUL
 

@@ -63,7 +63,7 @@ class EngineName:
 
     summary: str  # one line for help and schema
     # block → its keys that mean nothing to this engine; no keys = none of them does
-    unheard: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # block → its keys that have a meaning with these values alone, the default included
     values: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     changes: bool = True  # whether links can change or fail while a load runs
@@ -107,12 +107,12 @@ ENGINES: dict[str, EngineName] = {
 # Those that are a lab on this machine, which a command can work in.
 LABS = ("ovs", "realtime")
 # As files of earlier versions call it: in a scenario, and in what is stored of a run.
-_FORMERLY = {"lab": "ovs", "native": "ovs"}
+_ALIASES = {"lab": "ovs", "native": "ovs"}
 
 
 def engine_name(name: Any) -> Any:
     """The name of today for an engine; what never was one stays as it is."""
-    return _FORMERLY.get(name, name) if isinstance(name, str) else name
+    return _ALIASES.get(name, name) if isinstance(name, str) else name
 
 
 def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
@@ -121,7 +121,7 @@ def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Proble
     `blocks`: block → the dataclass that was made of it.
     """
     found = []
-    for block, keys in ENGINES[engine].unheard.items():
+    for block, keys in ENGINES[engine].unsupported.items():
         for part in dataclasses.fields(blocks[block]):
             if (not keys or part.name in keys) and getattr(blocks[block], part.name) != part.default:
                 others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, part.name))
@@ -146,7 +146,7 @@ def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Proble
 
 def supports_key(engine: EngineName, block: str, key: str, value: object = None) -> bool:
     """Whether a key of a block means anything to an engine, with a value if one is given."""
-    keys = engine.unheard.get(block)
+    keys = engine.unsupported.get(block)
     able = engine.values.get(block, {}).get(key)
     return (keys is None or bool(keys and key not in keys)) and (value is None or able is None or value in able)
 

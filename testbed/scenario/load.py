@@ -158,7 +158,7 @@ def _scenario(
         problems.append(Problem("expect", not_one_of(expect, EXPECTATIONS)))
     problems += of_links
     if links is not None and routing_kind and (links.add or links.remove):
-        problems += _changed(routing_kind)
+        problems += _check_faulty_routing(routing_kind)
     engine = engine_name(raw.get("engine", "ovs"))
     if engine not in [*ENGINES]:
         problems.append(Problem("engine", not_one_of(engine, [*ENGINES])))
@@ -344,7 +344,7 @@ def _learning_elsewhere(kind: str, problems: list[Problem]) -> None:
             problems[number] = Problem(problem.place, sentence)
 
 
-def _changed(routing: str) -> list[Problem]:
+def _check_faulty_routing(routing: str) -> list[Problem]:
     """A routing of a regular topology, which knows the links that this has by itself."""
     if routing not in ROUTINGS or ROUTINGS[routing].any_topology or routing == "paths":
         return []

@@ -45,7 +45,7 @@ def read_routes(file: Path, topology: Topology) -> NextHops | ListedPaths:
         table, problems = _understand(text.removeprefix("\ufeff"), topology)
     if not problems:
         try:
-            return table.made()
+            return table.finish()
         except InputError as error:
             problems = list(error.problems)
     raise InputError([problem.in_file(str(file)) for problem in problems])

@@ -42,7 +42,7 @@ class FabricNames:
         ):
             self.between[ends].append(channel)  # planes ascend with channels
 
-    def split(self, cell: Cell) -> Sequence[str]:
+    def list_names(self, cell: Cell) -> Sequence[str]:
         """The names of a cell."""
         if isinstance(cell, tuple):
             return cell
@@ -146,7 +146,7 @@ class HopTable:
             self._keys_of[cell] = None
             return
         keys, wrong = [], False
-        for name in self._names.split(cell):
+        for name in self._names.list_names(cell):
             switch, host = self._names.switch.get(name), self._names.host.get(name)
             if switch is not None and switch in self._ends:
                 keys.append(self._ends[switch])
@@ -168,7 +168,7 @@ class HopTable:
         """Of each next hop: what is wrong, or its hops, and whether it is a host here."""
         names, topology = self._names, self._names.topology
         here = topology.switch_name(at)
-        for word in names.split(cell):
+        for word in names.list_names(cell):
             name, plane, layer = names.step(word)
             host = names.host.get(name)
             if name not in names.switch and host is not None:
@@ -204,7 +204,7 @@ class HopTable:
     def _number(self, hops: list[int]) -> int:
         return self._sets.setdefault(tuple(sorted(set(hops))), len(self._sets))
 
-    def made(self) -> NextHops:
+    def finish(self) -> NextHops:
         """The tables: an entry of a host goes before one of its switch, and that before one of `*`.
 
         Raises:
@@ -282,7 +282,7 @@ class PathList:
         except ValueError as error:
             yield str(error)
             return
-        steps = [names.step(word) for word in names.split(path)]
+        steps = [names.step(word) for word in names.list_names(path)]
         # A path may begin and end with hosts: they are taken off where they hang on the switch beside them.
         for end, beside in ((0, 1), (-1, -2)):
             host = names.host.get(steps[end][0]) if len(steps) > 1 and steps[end][0] not in names.switch else None
@@ -311,7 +311,7 @@ class PathList:
             self._lengths.append(len(hops))
             self._hops += hops
 
-    def made(self) -> ListedPaths:
+    def finish(self) -> ListedPaths:
         """The paths."""
         start: Longs = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
         return ListedPaths(start, np.array(self._hops, dtype=np.int32), self._layers)

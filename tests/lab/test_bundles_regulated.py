@@ -83,7 +83,7 @@ def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: Modu
         made, losses, _ = mover.while_probing(watching, pair_opposite_hosts(4), 400, changes)
         carried, off, gone, silent, ways, states, taken, back, again = made
         lost = {where: count for where, count in lab.frames().lost.items() if count}
-        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
+        assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
         assert min(loss.sent for loss in losses) > 1500
         assert [step.action for step in gone.steps] == ["members out", "drain", "links off"]
         assert [step.action for step in back.steps] == ["links on", "members in"]
@@ -131,7 +131,7 @@ def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: Mod
         watching = Context(plan, lab, {"load": "1"}, kept.__setitem__, lambda text: None)
         made, losses, _ = mover.while_probing(watching, pair_opposite_hosts(4), 400, changes)
         lost = {where: count for where, count in lab.frames().lost.items() if count}
-        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
+        assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4, lost
         for off, change, frames, ways in made:
             channels = {2 * link + way for link in off for way in (0, 1)}
             assert change.problems == ()
@@ -156,7 +156,7 @@ def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, module, tmp_
     """Two hosts talk by one bundle: of all others one link stays on."""
     load = "workloads: [{kind: iperf3, protocol: udp, offered: 0.3, pattern: bit_reversal, seconds: 3, repeats: 1}]"
     found = regulate(_plan(engine, load), tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None)
-    assert found.choice.off
+    assert found.choice.off_links
     assert found.choice.plan.powered_off is not None
     assert [change.name for change in found.changes] == ["links off", "links on"]
     assert not any(change.problems for change in found.changes)

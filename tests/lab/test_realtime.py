@@ -463,7 +463,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouch
         assert back.steps[0].seconds >= 0.3
         assert down == [(0, False)]
         assert (gone.problems, back.problems) == ((), ())
-        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+        assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
         assert min(loss.sent for loss in losses) > 300
         assert running.deviations(plan) == []
         # What is not safe is refused, and nothing has changed.
@@ -483,7 +483,7 @@ def test_a_regulated_model_is_a_run_like_any_other(tmp_path, untouched):
     )
     plan = make_plan(parse_scenario(f"{text}\nengine: realtime", "test"))
     found = regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None)
-    assert len(found.choice.off) > 0
+    assert len(found.choice.off_links) > 0
     assert found.power.after.sum() < found.power.before.sum()
     assert [change.name for change in found.changes] == ["links off", "links on"]
     assert not any(change.problems for change in found.changes)

@@ -84,7 +84,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert down == ("s1–s2",)
     assert back.steps[0].seconds >= 0.3
     assert (gone.problems, back.problems) == ((), ())
-    assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+    assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
     assert min(loss.sent for loss in losses) > 300
     assert min(loss.echoes for loss in losses) > 3
     assert lab.controller().off == ()
@@ -111,7 +111,7 @@ def test_vlans_that_come_back_lose_nothing_where_a_switch_is_slow_to_look_at_its
         made, losses, _ = session.while_probing(watching, pairs, 500, changes)
         assert lab.walk(plan) == []
         assert "move" in [step.action for step in made[1].steps]
-        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
+        assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
         assert min(loss.sent for loss in losses) > 500
 
 
@@ -139,7 +139,7 @@ def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
         assert back.steps[0].action == "links on"
         assert len(down) == 1
         assert (gone.problems, back.problems) == ((), ())
-        assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
+        assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 4
         assert min(loss.sent for loss in losses) > 300
         assert lab.controller().off == ()
         with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
@@ -160,8 +160,8 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
         other.disturb(Disturbance(up=True, channels=(0, 1)))
 
     _, losses, _ = PlanMover(lab, wake_up=0.0).while_probing(watching, pair_opposite_hosts(4), 200, changes)
-    assert sum(loss.lost for loss in losses) > 50
-    lost = next(loss for loss in losses if loss.lost)
+    assert sum(loss.lost_count for loss in losses) > 50
+    lost = next(loss for loss in losses if loss.lost_count)
     assert lost.longest_gap > 0.4
     assert lab.reach() == []
 
@@ -214,7 +214,7 @@ def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
                 watching, [(0, 1), (1, 0)], 500,
                 lambda other: [session.retune(other, "a", step, 0.3), session.move(other, "b", then, ())],
             )  # fmt: skip
-            assert [(loss.lost, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
+            assert [(loss.lost_count, loss.duplicates, loss.broken) for loss in losses] == [(0, 0, "")] * 2
             assert min(loss.sent for loss in losses) > 750
             assert [one.problems for one in made] == [(), ()]
             return list(made)
@@ -279,8 +279,8 @@ def test_links_are_chosen_by_what_the_loads_send(assignment, tmp_path, untouched
     topology = "topology: {kind: ring, switches: 4, parallel_links: 2}\n"
     plan = plan_of(topology + f"assignment: {{kind: {assignment}}}\n" + _LAB + _TCP)
     found = regulate(plan, tmp_path, _QUICK, 1, lambda text: None)
-    assert found.choice.off
-    assert found.power.saved > 0
+    assert found.choice.off_links
+    assert found.power.saving > 0
     assert [change.name for change in found.changes] == ["links off", "links on"]
     assert not any(change.problems for change in found.changes)
     run = load_run(found.outcome.folder)
@@ -302,7 +302,7 @@ def test_links_run_slower_where_their_traffic_needs_no_more(tmp_path, untouched)
     )
     found = regulate(plan, tmp_path, _QUICK, 1, lambda text: None, slower=True)
     assert not [reason for reason in found.outcome.reasons if "shaping" in reason or "rules" in reason]
-    assert (len(found.choice.off), len(found.choice.slower)) == (4, 3)
+    assert (len(found.choice.off_links), len(found.choice.slowed_links)) == (4, 3)
     assert [change.name for change in found.changes] == [
         "links off, speeds 1", "links off", "links on, speeds 1", "links on",
     ]  # fmt: skip
@@ -338,7 +338,7 @@ def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouche
     outcome, found = regulate_by_load(plan, tmp_path / "results", _QUICK, 1, rule, lambda text: None)
     # A machine that is busy makes figures void, which is no fault of the loop: only what the loop itself can spoil.
     assert not [reason for reason in outcome.reasons if re.search("frames were lost|broke|once|differ|changed", reason)]
-    assert [len(rung.off) for rung in found.list_power_levels] == [0, 4]
+    assert [len(rung.off_links) for rung in found.list_power_levels] == [0, 4]
     (turn,) = found.turns
     off, on, again = turn.decisions
     assert [(len(one.on), len(one.off)) for one in turn.decisions] == [(0, 4), (4, 0), (0, 4)]

@@ -63,7 +63,7 @@ def test_what_is_written_and_read_back_carries_the_plan_out(blocks, assignment, 
     made = export_plan(plan, Options(dialect))
     found = compare_files(plan, made.manifest, made.files)
     assert (found.unread, found.settings, found.walks, found.other_plan) == ((), (), (), None)
-    assert found.same
+    assert found.is_same
 
 
 def random_plan(seed: int, assignment: str) -> Plan:

@@ -118,17 +118,17 @@ def test_each_rung_connects_all_is_proved_and_has_fewer_links(fabric):
     plan, rungs = rungs_of(fabric)
     assert len(rungs) > 1
     topology, hosts = plan.topology, range(plan.topology.host_count)
-    assert rungs[0].off == ()
+    assert rungs[0].off_links == ()
     assert rungs[0].plan is plan
     for before, rung in itertools.pairwise(rungs):
-        assert {*before.off} < {*rung.off}
+        assert {*before.off_links} < {*rung.off_links}
         assert rung.plan.violations == ()
         left = graph_of(topology)
         left.clear_edges()
         left.add_edges_from(topology.links[~rung.selection.off].tolist())
         assert nx.is_connected(left)
         taken = {hop // 2 for a in hosts for b in hosts for hop in path(topology, rung.plan.routes, a, b)}
-        assert not taken & {*rung.off}
+        assert not taken & {*rung.off_links}
     # On the last one nothing more can go: each link is needed by the switches or by the routing.
     assert to_spare(rungs[-1]) == []
 

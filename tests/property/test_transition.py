@@ -213,10 +213,10 @@ def local_rungs(number: int, flood: str = "tree") -> tuple[Plan, list[LinkChoice
 def between(one: LinkChoice, two: LinkChoice) -> tuple[Transition, list[str]]:
     """The way from one to another, and what is wrong with it."""
     topology = one.plan.topology
-    on, off = (tuple(sorted({*a.off}.difference(b.off))) for a, b in ((one, two), (two, one)))
+    on, off = (tuple(sorted({*a.off_links}.difference(b.off_links))) for a, b in ((one, two), (two, one)))
     old, new = ((rung.plan.routes, rung.plan.vlans) for rung in (one, two))
     way = transition_between(topology, old, new, on=on, off=off)
-    return way, [found.sentence for found in transition_problems(topology, way, old[0], new[0], one.off)]
+    return way, [found.sentence for found in transition_problems(topology, way, old[0], new[0], one.off_links)]
 
 
 @settings(deadline=None, max_examples=40)
@@ -228,7 +228,7 @@ def test_vlans_of_one_switch_change_port_by_port_and_nothing_is_lost(number: int
     assert problems == []
     keep = kept_links(plan)
     assert keep is not None
-    assert not {*one.off, *two.off}.intersection(np.flatnonzero(keep).tolist())
+    assert not {*one.off_links, *two.off_links}.intersection(np.flatnonzero(keep).tolist())
     before, after = (set(compile_rules(plan.topology, vlans)) for vlans in (way.old, way.new))
     assert apply([*before], way.steps) == after
     count = data.draw(st.integers(0, len(way.steps)))

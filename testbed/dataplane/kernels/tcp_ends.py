@@ -72,18 +72,18 @@ def new_ends(flows: int, queue: int) -> TcpEnds:
     wished, possible = 8 * queue + 64, max(256, _PLACES // flows)
     ring = (flows, 1 << int(np.log2(min(2 * wished, possible))))
 
-    def none(size: int | tuple[int, int] = flows) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def zeros(size: int | tuple[int, int] = flows) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.zeros(size, dtype=np.int64)
 
     return TcpEnds(
-        fate=np.zeros(ring, dtype=np.int32), number=none(ring), sent=np.zeros(ring),
-        oldest=none(), next=none(), made=none(), newest=none(),
-        flying=none(), lost=none(), limited=none(), at_home=none(),
+        fate=np.zeros(ring, dtype=np.int32), number=zeros(ring), sent=np.zeros(ring),
+        oldest=zeros(), next=zeros(), made=zeros(), newest=zeros(),
+        flying=zeros(), lost=zeros(), limited=zeros(), at_home=zeros(),
         window=np.full(flows, _FIRST_WINDOW), threshold=np.full(flows, np.inf),
         recovery=np.full(flows, NOWHERE, dtype=np.int64),
-        round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=none(),
-        got=np.zeros(ring, dtype=np.bool_), wanted=none(), unsaid=none(),
-        to_say=np.zeros(flows, dtype=np.bool_), arrived=none(),
+        round_trip=np.full(flows, -1.0), variation=np.zeros(flows), deadline=np.zeros(flows), doubled=zeros(),
+        got=np.zeros(ring, dtype=np.bool_), wanted=zeros(), unsaid=zeros(),
+        to_say=np.zeros(flows, dtype=np.bool_), arrived=zeros(),
     )  # fmt: skip
 
 

@@ -104,19 +104,19 @@ def _state(fabric: TcpFabric, flows: int, seed: int, spread: float = 1.0) -> Tcp
     queue = (channels, fabric.queue + 3 * at_home + 1)
     events = channels + 4 * flows + 1
 
-    def none(size: int | tuple[int, int]) -> Longs:
+    def zeros(size: int | tuple[int, int]) -> Longs:
         return np.zeros(size, dtype=np.int64)
 
     # Programs start one after the other, within `spread` seconds; in order of time they are a heap.
     starts = spread * np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64
-    heap = Heap(np.zeros(events), none(events), np.array([flows]))
+    heap = Heap(np.zeros(events), zeros(events), np.array([flows]))
     heap.time[:flows] = np.sort(starts)
     heap.what[:flows] = np.argsort(starts) * KINDS + BEGINS
     return TcpState(
         heap=heap, random=np.random.PCG64(seed).random_raw(1),
-        walk=np.zeros(queue, dtype=np.int32), segment=none(queue),
-        note=none(queue), hop=np.zeros(queue, dtype=np.int32),
-        head=none(channels), waiting=none(channels), leaving=np.zeros(channels, dtype=np.bool_),
+        walk=np.zeros(queue, dtype=np.int32), segment=zeros(queue),
+        note=zeros(queue), hop=np.zeros(queue, dtype=np.int32),
+        head=zeros(channels), waiting=zeros(channels), leaving=np.zeros(channels, dtype=np.bool_),
         tokens=fabric.burst.copy(), filled=np.zeros(channels),
-        counted=none(flows), ends=new_ends(flows, fabric.queue),
+        counted=zeros(flows), ends=new_ends(flows, fabric.queue),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from testbed.base.model import Bools, Codes, Floats, Ints
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 from testbed.devices.audit.network import Network
 from testbed.devices.audit.told import defaults_of, notes_of, shorten_names
 from testbed.devices.defaults import DEFAULTS
@@ -66,11 +66,13 @@ class Audit:
         if self.pairs:
             return ""
         if len(network.hosts) < 2:
-            return f"there is {counted(len(network.hosts), 'host')}, so there is no pair whose frames could be followed"
+            return (
+                f"there is {count_noun(len(network.hosts), 'host')}, so there is no pair whose frames could be followed"
+            )
         return "no two hosts share a VLAN, so there is no pair whose frames should arrive"
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether something was audited, all of it was understood, and nothing is wrong."""
         return self.verdict == "pass"
 
@@ -87,7 +89,7 @@ class Audit:
         """With whole lists."""
         network = self.network
         return {
-            "passed": self.passed,
+            "passed": self.has_passed,
             "verdict": self.verdict,
             "nothing_audited": self.why_not_audited,
             "not_understood": list(network.unclear),
@@ -270,7 +272,7 @@ def _pairs(network: Network, status: Codes, last: Ints, wanted: Bools, unknown: 
             groups[at].append(f"{network.hosts[source]}→{network.hosts[end]}")
         for at, pairs in sorted(groups.items(), key=lambda item: -len(item[1])):
             ends = {pair.split("→")[1] for pair in pairs}
-            sentence = f"{counted(len(pairs), 'pair')} {shorten_names(pairs)}: a frame {words} {at}"
+            sentence = f"{count_noun(len(pairs), 'pair')} {shorten_names(pairs)}: a frame {words} {at}"
             kind = "copies" if code == 5 else "cut"
             yield Finding(kind, sentence, tuple(pairs), _remedy(network, code, ends, unknown))
 
@@ -298,7 +300,7 @@ def _find_leaks(network: Network, leaks: Bools) -> Iterator[Finding]:
     pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(leaks).tolist())
     if pairs:
         reach = "reaches the other" if len(pairs) == 1 else "reach each other"
-        sentence = f"{counted(len(pairs), 'pair')} {shorten_names(pairs)} of different VLANs {reach}"
+        sentence = f"{count_noun(len(pairs), 'pair')} {shorten_names(pairs)} of different VLANs {reach}"
         remedy = "an untagged link joins two VLANs; give both its ends the same PVID, or tag it"
         yield Finding("leak", sentence, pairs, remedy)
 
@@ -320,7 +322,7 @@ def _broadcasts(network: Network, received: Floats, tagged: Floats, endless: Boo
         pairs = tuple(f"{network.hosts[a]}→{network.hosts[b]}" for a, b in np.argwhere(wrong).tolist())
         if pairs:
             most = f", up to {received[wrong].max():.4g} times" if "once" in words else ""
-            sentence = f"broadcasts {words}{most}: {counted(len(pairs), 'pair')} {shorten_names(pairs)}"
+            sentence = f"broadcasts {words}{most}: {count_noun(len(pairs), 'pair')} {shorten_names(pairs)}"
             yield Finding("broadcast", sentence, pairs, remedy)
 
 
@@ -336,7 +338,7 @@ def _multicasts(network: Network, received: Floats, tagged: Floats, endless: Boo
     if pairs:
         most = f"{received[doubled].max():.4g} times"
         sentence = (
-            f"multicasts arrive more than once, up to {most}: {counted(len(pairs), 'pair')} {shorten_names(pairs)}"
+            f"multicasts arrive more than once, up to {most}: {count_noun(len(pairs), 'pair')} {shorten_names(pairs)}"
         )
         yield Finding("multicast", sentence, pairs, "two ways lead there; keep floods from one of them")
 
@@ -363,25 +365,25 @@ def _notes(
     yield from notes_of(network)
     if network.stp:
         yield (
-            f"the spanning tree protocol runs on {counted(len(network.stp), 'switch', 'es')}; what it blocks is in no "
-            "configuration, so paths are followed as if it blocked nothing"
+            f"the spanning tree protocol runs on {count_noun(len(network.stp), 'switch', 'es')}; what it blocks is in "
+            "no configuration, so paths are followed as if it blocked nothing"
         )
     snapshot = [name for name, bridge in network.bridges.items() if bridge.stp and name not in network.stp]
     if snapshot:
         yield (
-            f"the spanning tree protocol runs on {counted(len(snapshot), 'switch', 'es')} and blocks ports as their "
+            f"the spanning tree protocol runs on {count_noun(len(snapshot), 'switch', 'es')} and blocks ports as their "
             "files show; after a failure it may block others"
         )
     if not received.any():
         yield "broadcasts reach nobody: hosts need static ARP entries"
     missed = int(((multicasts < 1) & (received >= 1)).sum())
     if missed:
-        yield f"multicasts of {counted(missed, 'pair')} do not arrive, whose broadcasts do: some ports flood none"
+        yield f"multicasts of {count_noun(missed, 'pair')} do not arrive, whose broadcasts do: some ports flood none"
     if unknown.any():
         count = int(unknown.sum())
         yield (
-            f"{count} of {counted(len(unknown), 'host')} {'is' if count == 1 else 'are'} registered nowhere: frames to "
-            f"{'it' if count == 1 else 'them'} are followed as switches flood them that have not learned yet"
+            f"{count} of {count_noun(len(unknown), 'host')} {'is' if count == 1 else 'are'} registered nowhere: frames "
+            f"to {'it' if count == 1 else 'them'} are followed as switches flood them that have not learned yet"
         )
     if deadlock and not pauses:
         yield f"links that pause would make it deadlock: {deadlock[0].sentence}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from testbed.base.errors import InputError, argument, did_you_mean
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 from testbed.devices.audit.cabling import port_in, ports_in
 from testbed.devices.audit.network import Network
 from testbed.devices.bridge import BridgePort
@@ -36,7 +36,7 @@ def notes_of(network: Network) -> Iterator[str]:
     yield from network.notes
     for key, ports in defaults_of(network).items():
         default = DEFAULTS[key]
-        sentence = f'no "{default.setting}" on {counted(len(ports), "port")}, so by default {default.value}'
+        sentence = f'no "{default.setting}" on {count_noun(len(ports), "port")}, so by default {default.value}'
         yield f"{sentence} ({default.source}): {shorten_names(ports)}"
     for port, place in enumerate(network.places):
         why = network.bridges[place[0]].reading.down.get(place[1])

@@ -16,7 +16,7 @@ from testbed.base.errors import CapabilityError, InputError, Problem, WorkloadEr
 from testbed.base.files import code_digest
 from testbed.base.shipped import install_extra
 from testbed.engines.machine.local_workers import LocalWorkers
-from testbed.engines.machine.queues import HTTP, QUEUES, Queue, queued
+from testbed.engines.machine.queues import HTTP, QUEUES, Queue, submit_workers
 
 _CONNECT_LIMIT = 10  # s
 _FORMS = "local, local:4 (processes), slurm:8 (jobs), tcp://scheduler:8786 or tls://scheduler:8786"
@@ -83,7 +83,11 @@ def open_cluster(address: str, progress: Callable[[str], None], *, insecure: boo
         return
     if isinstance(where, Queue):
         progress(f"submitting {where.jobs} jobs to {where.kind}, and waiting for the first of them")
-        with queued(where, insecure=insecure) as jobs, distributed.Client(jobs) as client, _explain_lost_tasks(address):  # type: ignore[no-untyped-call]
+        with (
+            submit_workers(where, insecure=insecure) as jobs,
+            distributed.Client(jobs) as client,  # type: ignore[no-untyped-call]
+            _explain_lost_tasks(address),
+        ):
             client.wait_for_workers(1)
             _same_code(client, address)
             slots = where.jobs * max(client.nthreads().values())

@@ -33,7 +33,7 @@ class Queue:
 
 
 @contextmanager
-def queued(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
+def submit_workers(queue: Queue, *, insecure: bool = False) -> Iterator[Any]:
     """Submit the jobs of workers, whose scheduler runs in this program; they are cancelled with the block.
 
     Cores, memory and whatever the queue wants to know come from Dask's configuration (`jobqueue.<kind>`), as

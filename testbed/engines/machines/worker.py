@@ -74,13 +74,13 @@ def _run_in_thread(function: Callable[P, T]) -> Callable[P, Awaitable[Said]]:
     """Let a function run beside others on a worker, and its failure be a sentence."""
 
     @functools.wraps(function)
-    async def answered(*arguments: P.args, **named: P.kwargs) -> Said:
+    async def answer(*arguments: P.args, **named: P.kwargs) -> Said:
         try:
             return True, await asyncio.to_thread(function, *arguments, **named)
         except (TestbedError, OSError) as error:
             return False, str(error)
 
-    return answered
+    return answer
 
 
 @_run_in_thread

@@ -202,7 +202,7 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
             asked += _questions(plan, oracle, flow, flow.destination, flow.source)
     answers = iter(zip(asked, lab.trace(asked), strict=True))
 
-    def taken(start: int, end: int) -> tuple[int, ...]:
+    def list_taken(start: int, end: int) -> tuple[int, ...]:
         channels = []
         for channel in path(plan.topology, plan.routes, start, end):
             (switch, frame), text = next(answers)
@@ -219,8 +219,8 @@ def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tu
 
     return [
         (
-            taken(flow.source, flow.destination),
-            taken(flow.destination, flow.source) if flow.protocol == "tcp" else (),
+            list_taken(flow.source, flow.destination),
+            list_taken(flow.destination, flow.source) if flow.protocol == "tcp" else (),
         )
         for flow in flows
     ]

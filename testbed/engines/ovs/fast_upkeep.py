@@ -85,11 +85,11 @@ class FastPathSync:
                 with suppress(OSError):  # that it has ended is heard
                     asked.append((monitor, monitor.ask()))
 
-            def settled() -> bool:
+            def is_settled() -> bool:
                 told = (m.answered >= n for m, n in asked if self._monitors.get(m.bridge) is m)
                 return all(told) and not self._due
 
-            self._state.wait_for(settled, _SETTLE_LIMIT)
+            self._state.wait_for(is_settled, _SETTLE_LIMIT)
 
     def end(self, switch: str) -> None:
         """Take a switch off before its process is killed."""

@@ -151,7 +151,7 @@ def refuse_another(old: Plan, new: Plan) -> None:
     """
     if _describe_build(old) != _describe_build(new):
         raise LabError("this is a plan for another topology; switches, hosts and links must be the same")
-    if not new.proved:
+    if not new.is_proved:
         raise LabError("this plan is not proved: " + "; ".join(violation.sentence for violation in new.violations[:3]))
 
 

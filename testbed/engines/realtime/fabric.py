@@ -384,7 +384,7 @@ class ModelFabric(LabNetwork):
             model.state.stopped[node] = paused
         self.doors.control[KICK] = 1
 
-    def killed(self) -> list[str]:
+    def list_killed(self) -> list[str]:
         """Names of switches that lose everything."""
         return [self.order.switches[switch] for switch in self._ends.killed_switches]
 

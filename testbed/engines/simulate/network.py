@@ -77,11 +77,11 @@ class Network:
         """Bytes that a run takes, about."""
         nodes, packets = self.nodes, self.packets
         queue = self.settings.buffer // self.settings.packet + 2
-        ready = max(self.settings.header, self.settings.idle + 2)
+        ready = max(self.settings.header, self.settings.idle_cycles + 2)
         links = len(self.topology.channel_source) + 2 * self.topology.host_count
         a_node = NODE.itemsize + 4 * (queue + ready + 1)
         a_link = LINK.itemsize + 4 * (3 * SLOTS + self.settings.output_gap + 2)
-        a_packet = 8 if self.settings.idle >= self.settings.header - HOP else 16
+        a_packet = 8 if self.settings.idle_cycles >= self.settings.header - HOP else 16
         a_packet += 4 * (4 + max(self.longest, 1))
         once = 8 * (EXACT + OCTAVES * OCTAVE) + 4 * (_WHEEL + ready + self.settings.output_gap)
         return nodes * a_node + links * a_link + packets * a_packet + once
@@ -114,7 +114,7 @@ def fabric_of(network: Network, load: float) -> FlitFabric:
         hosts=topology.host_count,
         packet=settings.packet,
         routing=settings.header - HOP,
-        buffer_gap=settings.idle,
+        buffer_gap=settings.idle_cycles,
         output_gap=settings.output_gap,
         start=none if paths is None else paths.start,
         hop=nothing if paths is None else paths.hop,

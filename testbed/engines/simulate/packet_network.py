@@ -142,7 +142,7 @@ class PacketNetwork:
         return self.delay // min(self.edge_time, self.channel_time, *self.ack_times) + 2
 
     @property
-    def unheard(self) -> int:
+    def unread_acks(self) -> int:
         """Acknowledgements that hosts can have received and not heard of."""
         hosts = self.topology.host_count
         return 0 if self.tcp is None else hosts * (self.edge_time // self.ack_times[1] + 2)
@@ -153,7 +153,7 @@ class PacketNetwork:
         holders, buffer = self.nodes - self.topology.host_count, self.thresholds.buffer
         in_hosts = 0 if self.tcp is None else 3 * self.tcp.flows + self.topology.host_count * (self.tcp.host_queue + 1)
         in_memory = holders * (buffer * self.frame_memory // self.ack_memory)
-        return in_memory + self.links * self.on_the_wire + in_hosts + self.unheard
+        return in_memory + self.links * self.on_the_wire + in_hosts + self.unread_acks
 
     @property
     def ring(self) -> int:
@@ -282,7 +282,7 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         seed: equal seeds give equal runs.
     """
     flows = len(fabric.goal)
-    lanes, events = (LANES, fabric.hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unheard)
+    lanes, events = (LANES, fabric.hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unread_acks)
     # Only raw bits are the same in all versions of numpy.
     random = np.random.PCG64(seed).random_raw(flows)
     state = empty_state(
@@ -320,14 +320,14 @@ def empty_state(
     def longs(*shape: int) -> Longs:
         return np.zeros(shape, dtype=np.int64)
 
-    def nobody(count: int) -> Ints:
+    def minus_ones(count: int) -> Ints:
         return np.full(count, -1, dtype=np.int32)
 
     counts = longs(COUNTS)
     counts[FREE] = frames
     return PacketState(
-        first=nobody(nodes),
-        last=nobody(nodes),
+        first=minus_ones(nodes),
+        last=minus_ones(nodes),
         held=zeros(nodes),
         most=zeros(nodes),
         used=longs(switches),
@@ -351,9 +351,9 @@ def empty_state(
         ),
         heap=Heap(longs(events), longs(events), longs(1)),
         waking=np.zeros(hosts, dtype=np.bool_),
-        behind=nobody(frames),
+        behind=minus_ones(frames),
         by=zeros(frames),
-        holds=nobody(frames),
+        holds=minus_ones(frames),
         birth=longs(frames),
         flow=longs(frames),
         step=zeros(frames),

@@ -35,7 +35,7 @@ class Settings:
     output_gap: int = 0  # cycles after a packet in which its virtual channel is given to no other
 
     @property
-    def idle(self) -> int:
+    def idle_cycles(self) -> int:
         """Cycles in which a buffer sends nothing between two packets."""
         return max(self.header - 2, 0) if self.buffer_gap is None else self.buffer_gap
 
@@ -76,7 +76,7 @@ def settings_problems(settings: Settings, seeds: int) -> list[Problem]:
         (argument("buffer"), settings.buffer, 1, _LARGEST),
         (argument("header"), settings.header, MIN_HEADER, 1000),
         (argument("channels"), settings.channels, 1, MAX_CHANNELS),
-        (argument("buffer_gap"), settings.idle, 0, 1000),
+        (argument("buffer_gap"), settings.idle_cycles, 0, 1000),
         (argument("output_gap"), settings.output_gap, 0, 1000),
         (argument("seeds"), seeds, 1, MAX_SEEDS),
     ):

@@ -11,7 +11,7 @@ import numpy as np
 from testbed.base.errors import InputError, Problem, argument
 from testbed.base.model import LocalPlan, Routes, Topology
 from testbed.experiments.analyse.capacity import Fit, fit_of, needs_of
-from testbed.experiments.analyse.load import ALL_TO_ALL, Hops, Load, hops_of, load_of, pattern_problem
+from testbed.experiments.analyse.load import ALL_TO_ALL, ChannelLoad, Hops, hops_of, load_of, pattern_problem
 from testbed.fabric.openflow.compile import count_rules
 from testbed.fabric.routing.paths import hop_counts, key_switches
 from testbed.fabric.routing.relation import Conflict, Relation, relations
@@ -34,7 +34,7 @@ class Analysis:
 
     plan: Plan  # what they are of
     hops: Hops  # lengths of paths
-    loads: tuple[Load, ...]  # channel load of each pattern
+    loads: tuple[ChannelLoad, ...]  # channel load of each pattern
     bisection: int | None  # links between two halves of a grid; None where that is not known
     # turns that no path may take in any layer, of how many; None for a routing without such a rule
     prohibited_turns: tuple[int, int] | None
@@ -142,7 +142,7 @@ def as_object(analysis: Analysis) -> dict[str, object]:
             load.pattern: {
                 "max_channel_load": load.max,
                 "mean_channel_load": load.mean,
-                "unused_channels": load.idle,
+                "unused_channels": load.idle_channels,
                 "saturation": load.saturation,
                 "channel_load_distribution": _distribution(load),
             }
@@ -170,14 +170,14 @@ def as_object(analysis: Analysis) -> dict[str, object]:
             for fit in analysis.fits
         },
         "deadlock_free": plan.deadlock_free,
-        "proved": plan.proved,
+        "proved": plan.is_proved,
         "violations": shown_violations(plan),
         "notes": list(plan.routes.notes),
         "digest": plan.digest,
     }
 
 
-def _distribution(load: Load) -> list[list[float]]:
+def _distribution(load: ChannelLoad) -> list[list[float]]:
     flows = np.round(load.flows, 6) if load.expected else load.flows.astype(np.int64)
     values, counts = np.unique(flows, return_counts=True)
     return [[value, int(count)] for value, count in zip(values.tolist(), counts, strict=True)]

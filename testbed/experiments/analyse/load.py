@@ -25,7 +25,7 @@ ALL_TO_ALL = "all_to_all"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class ChannelLoad:
     """One pattern on one fabric."""
 
     pattern: str  # its name
@@ -77,7 +77,7 @@ class Load:
         return float(self.flows.mean()) if len(self.flows) else 0.0
 
     @property
-    def idle(self) -> int:
+    def idle_channels(self) -> int:
         """Channels without any flow."""
         return int((self.flows == 0).sum())
 
@@ -106,7 +106,7 @@ def load_of(
     *,
     host_link: float = 1.0,
     expected: bool = False,
-) -> Load:
+) -> ChannelLoad:
     """Put a pattern on the channels and on the hosts' links.
 
     `members` are the (C,) physical channels behind each, where links are aggregated; `host_link` as in Load.
@@ -122,7 +122,7 @@ def load_of(
     if pattern == ALL_TO_ALL:  # 17 million flows of 4,096 hosts: counted by trees, not listed
         every = channel_load(topology, routes)
         each = np.full(hosts, float(hosts > 1))
-        return Load(pattern, every, every / max(hosts - 1, 1) / share_of, each, each, host_link)
+        return ChannelLoad(pattern, every, every / max(hosts - 1, 1) / share_of, each, each, host_link)
     pairs = np.array(flows(pattern, topology, seed), dtype=np.int32).reshape(-1, 2)
     flow, channel = hops_of_pairs(topology, routes, pairs[:, 0], pairs[:, 1])
     channels = len(topology.channel_source)
@@ -131,7 +131,7 @@ def load_of(
     demand = np.asarray(np.bincount(channel, weights=share[flow], minlength=channels), dtype=np.float64)
     received = np.asarray(np.bincount(pairs[:, 1], weights=share, minlength=hosts), dtype=np.float64)
     counted = np.bincount(channel, minlength=channels).astype(np.float64)
-    return Load(pattern, counted, demand / share_of, (of_source > 0).astype(np.float64), received, host_link)
+    return ChannelLoad(pattern, counted, demand / share_of, (of_source > 0).astype(np.float64), received, host_link)
 
 
 def _loops_nowhere(topology: Topology, routes: Routes) -> bool:
@@ -142,7 +142,7 @@ def _loops_nowhere(topology: Topology, routes: Routes) -> bool:
 
 def _expected_load_of(
     topology: Topology, hops: NextHops, pattern: str, seed: int, share_of: Longs | int, host_link: float
-) -> Load:
+) -> ChannelLoad:
     """Likewise of sets of next hops: what is to be expected over all choices."""
     hosts, end = topology.host_count, np.searchsorted(hops.goal, topology.host_switch)
     shape = (len(hops.goal), len(hops.goal))
@@ -163,7 +163,7 @@ def _expected_load_of(
         sent = (of_source > 0).astype(np.float64)
         received = np.bincount(pairs[:, 1], weights=each, minlength=hosts).astype(np.float64)
     flowing, demand = (expected_load(topology, hops, some) for some in (count, share))
-    return Load(pattern, flowing, demand / share_of, sent, received, host_link, expected=True)
+    return ChannelLoad(pattern, flowing, demand / share_of, sent, received, host_link, expected=True)
 
 
 @dataclass(frozen=True, slots=True)

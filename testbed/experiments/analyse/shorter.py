@@ -18,7 +18,7 @@ from testbed.planning import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ProhibitedTurn:
     """A turn that a shorter path would take."""
 
     switch: str  # name of the switch
@@ -33,7 +33,7 @@ class Shorter:
     switches: tuple[str, ...]  # names of the switches on it
     hops: int  # links on it; no path has fewer
     reason: str  # why the routing does not take it, one sentence
-    forbidden: Turn | None  # the first turn on it that the routing forbids; None where it is not for a turn
+    forbidden: ProhibitedTurn | None  # the first turn on it that the routing forbids; None where it is not for a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _by_tree(
     return channels, lambda hop: leaving.get(int(topology.channel_target[hop]), [])
 
 
-def _turn_reason(plan: Plan, walk: _Walk) -> tuple[str, Turn | None]:
+def _turn_reason(plan: Plan, walk: _Walk) -> tuple[str, ProhibitedTurn | None]:
     topology, layers, kind = plan.topology, plan.routes.layers, plan.scenario.routing_kind
     if walk.kept == len(walk.channels):
         chosen = getattr(plan.scenario.routing, "selection", "")
@@ -146,7 +146,7 @@ def _turn_reason(plan: Plan, walk: _Walk) -> tuple[str, Turn | None]:
         return f"{kind} lets no path begin with {topology.channel_name(after)}", None
     before = walk.channels[walk.kept - 1]
     switch = topology.switch_name(int(topology.channel_target[before]))
-    turn = Turn(switch, int(topology.out_port[before ^ 1]), int(topology.out_port[after]))
+    turn = ProhibitedTurn(switch, int(topology.out_port[before ^ 1]), int(topology.out_port[after]))
     words = f"at {switch}, {kind} prohibits the turn from port {turn.in_port} to port {turn.out_port}"
     if layers > 1:
         words += f" for frames that come by {hop_name(topology, walk.arrived, layers)}, in every layer"

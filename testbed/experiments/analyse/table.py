@@ -70,13 +70,13 @@ def _cells(analysis: Analysis) -> dict[str, str]:
         saturation = _NONE if load.saturation is None else f"{load.saturation:.3g}"
         cells[f"{load.pattern}: flows on a channel, max"] = f"{load.max:,.6g}" if load.expected else f"{load.max:,}"
         cells[f"{load.pattern}: flows on a channel, mean"] = f"{load.mean:,.5g}"
-        cells[f"{load.pattern}: unused channels"] = _share(load.idle, len(load.flows))
+        cells[f"{load.pattern}: unused channels"] = _share(load.idle_channels, len(load.flows))
         cells[f"{load.pattern}: saturates at (× link rate)"] = saturation
     cells |= {
         "prohibited turns": _NONE if turns is None else _share(*turns),
         "layers": str(plan.routes.layers),
         "deadlock free": "yes" if plan.deadlock_free else "NO",
-        "proved": "yes" if plan.proved else "NO",
+        "proved": "yes" if plan.is_proved else "NO",
         **{f"relation {name}": text for name, text in _relations(analysis).items()},
         "VLANs, max per switch": f"{analysis.vlans:,}",
         "VLANs, total": f"{analysis.vlans_total:,}",

@@ -135,11 +135,11 @@ def _bar_panel(group: _Group, comparison: Comparison, *, named: bool, width: flo
             drawn = list(_bar(row, place, factor))
             marks += drawn
             ends += [end for mark in drawn for end in _ends(mark)]
-        usable = row is not None and row.usable
+        usable = row is not None and row.is_usable
         words = _word(row, alone=len(places) == 1)
         marks.append(Note(1.03, place, words, INK if usable else MUTED, beside=True))
     reference = rows.get(comparison.baseline)
-    if len(places) > 1 and reference is not None and reference.usable and reference.spread is not None:
+    if len(places) > 1 and reference is not None and reference.is_usable and reference.spread is not None:
         marks.append(Mark(reference.spread.median / factor, name=f"{comparison.baseline} (×1)"))
     highest = max(ends) / 0.97 or 1.0
     y = Axis(ticks=list(zip(places.values(), labels, strict=True)), low=len(places) - 0.5, high=-0.5)
@@ -152,7 +152,7 @@ def _bar(row: ComparedRow, place: float, factor: float) -> Iterator[Bars | Line]
     """A bar with its interval, its prediction and whether it has warnings."""
     assert row.spread is not None
     median = row.spread.median / factor
-    if not row.usable:
+    if not row.is_usable:
         yield Bars([place], [median], "invalid, do not use", lying=True, hatched=True)
     else:
         reach = None if row.spread.interval is None else _interval([row.spread.interval], factor)
@@ -180,7 +180,7 @@ def _interval(intervals: Sequence[tuple[float, float]], factor: float) -> Reach:
 def _word(row: ComparedRow | None, *, alone: bool) -> str:
     if row is None:
         return "not run"
-    if not row.usable:
+    if not row.is_usable:
         return {"fail": "failed"}.get(row.verdict, row.verdict)
     return "" if alone else relative_text(row.relative)
 
@@ -241,9 +241,9 @@ def _line_panel(
 def _curve(name: str, pairs: Sequence[tuple[float, ComparedRow]], factor: float, style: Line) -> Iterator[Line]:
     """A line with its intervals; it has a gap where there is no usable figure, so that it does not seem to pass."""
     median = {x: row.spread.median / factor for x, row in pairs if row.spread is not None}
-    usable = {x: median[x] for x, row in pairs if row.usable and x in median}
+    usable = {x: median[x] for x, row in pairs if row.is_usable and x in median}
     yield replace(style, x=[x for x, _ in pairs], y=[usable.get(x, math.nan) for x, _ in pairs], name=name)
-    spans = [(x, row.spread.interval) for x, row in pairs if row.usable and row.spread and row.spread.interval]
+    spans = [(x, row.spread.interval) for x, row in pairs if row.is_usable and row.spread and row.spread.interval]
     if spans:
         at, reach = [x for x, _ in spans], _interval([span for _, span in spans], factor)
         yield Line(at, [usable[x] for x in at], dash="none", colour=style.colour, reach=reach)

@@ -42,7 +42,7 @@ def notes_of(
         notes.append(f"95 % confidence intervals are {'; '.join(shown)}.")
     if "none" in methods:
         notes.append("A single value has no interval: repeat the run, or the load in it.")
-    lacking = [f"{row.load} of {row.scenario}" for row in rows if row.usable and row.relative is None]
+    lacking = [f"{row.load} of {row.scenario}" for row in rows if row.is_usable and row.relative is None]
     if lacking:
         notes.append(
             f"Not relative, for {baseline} has no usable figure beside it: "
@@ -94,7 +94,7 @@ _DIFFERENCES: tuple[tuple[str, str, Callable[[Run], str], str], ...] = (
     (
         "lab.dilation",
         "Dilations differ",
-        lambda run: "" if run.simulated else " and ".join(f"{one:g}" for one in run.dilations),
+        lambda run: "" if run.is_simulated else " and ".join(f"{one:g}" for one in run.dilations),
         "Delays of the software are divided by it, so times of short messages are not comparable.",
     ),
     ("links.rate", "Link rates differ", _rates, "Only relative figures can then be compared."),

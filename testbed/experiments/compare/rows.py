@@ -46,7 +46,7 @@ class ComparedRow:
         return detail_text(self.labels)
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether the figures may be used."""
         return self.spread is not None and is_usable(self.verdict)
 
@@ -131,14 +131,14 @@ def relative_rows(rows: Sequence[ComparedRow], baseline: Baseline, groups: Seque
     medians = {
         (row.load, row.metric, row.labels, row.unit, row.x, row.scenario): row.spread.median
         for row in rows
-        if row.usable and row.spread is not None
+        if row.is_usable and row.spread is not None
     }
     reference = {group.label: baseline.counterpart(group) for group in groups}
     found = []
     for row in rows:
         of = reference[row.scenario]
         base = None if of is None else medians.get((row.load, row.metric, row.labels, row.unit, row.x, of.label))
-        if row.usable and row.spread is not None and base:
+        if row.is_usable and row.spread is not None and base:
             found.append(replace(row, relative=row.spread.median / base))
         else:
             found.append(row)

@@ -119,7 +119,7 @@ def _cells(row: ComparedRow, scale: Scale, swept: str | None, *, several: bool, 
         median = scale.text(row.spread.median)
         if row.spread.interval is not None:
             interval = " to ".join(map(scale.text, row.spread.interval))
-        if not row.usable:
+        if not row.is_usable:
             median, interval = f"({median})", f"({interval})" if interval else ""
     verdict = row.verdict + (f", {row.left_out} left out" if row.left_out else "")
     predicted = "" if row.predicted is None else f"{BOUNDS.get(row.metric, '')} {scale.text(row.predicted)}".lstrip()
@@ -140,7 +140,7 @@ def as_objects(comparison: Comparison) -> list[dict[str, object]]:
         values: dict[str, object] = {
             "load": row.load, "metric": row.metric, "detail": row.detail, "unit": row.unit, "scenario": row.scenario,
             "swept": comparison.swept, "x": row.x, "dilation": row.dilation, "verdict": row.verdict,
-            "usable": row.usable, "repeats": spread.count if spread else 0, "over": row.over,
+            "usable": row.is_usable, "repeats": spread.count if spread else 0, "over": row.over,
             "median": spread.median if spread else None,
             "ci95_low": interval[0] if interval else None, "ci95_high": interval[1] if interval else None,
             "ci95_method": spread.method if spread else "none",

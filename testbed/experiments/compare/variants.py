@@ -66,7 +66,7 @@ def variants(
         namesakes = [other[0] for other in groups.values() if _name(runs[other[0]]) == name]
         settings = {} if each else _told_apart(first, namesakes, runs, fabrics, keys)
         scenario, topology = runs[first].plan.scenario, runs[first].plan.topology
-        dilation = None if runs[first].simulated else runs[first].dilation
+        dilation = None if runs[first].is_simulated else runs[first].dilation
         found.append(
             Variant(
                 runs[first].path.name if each else label_of(name, settings, words),

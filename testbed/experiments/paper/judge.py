@@ -81,7 +81,7 @@ def _is_reproduced(row: Row, value: float) -> bool:
         return value < row.published
     if row.relation == "within":
         return value >= row.published
-    return abs(value - row.published) <= row.allowed + 1e-9
+    return abs(value - row.published) <= row.tolerated_difference + 1e-9
 
 
 def _trend(row: Row, value: float, others: Sequence[tuple[float, float]]) -> bool:

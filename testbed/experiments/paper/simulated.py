@@ -151,14 +151,14 @@ def packet_throughput(options: PacketThroughput) -> tuple[float, ...]:
         plan = proved_plan(options, drawing)
         network = replace(packet_network(plan, settings), pattern_seed=drawing)
 
-        def accepted(load: float) -> float:
+        def measure_accepted(load: float) -> float:
             point = simulate_packets(network, load, drawing)
             if point is None or point.accepted is None:
                 raise WorkloadError("a proved plan deadlocked")
             return point.accepted
 
         bound = min(load_of(plan.topology, plan.routes, ALL_TO_ALL, 1).saturation or 1.0, 1.0)
-        return _bisected(accepted, min(1.2 * bound, 1.0) if options.pattern == UNIFORM else 1.0, "most")
+        return _bisected(measure_accepted, min(1.2 * bound, 1.0) if options.pattern == UNIFORM else 1.0, "most")
 
     return _run_drawings(one, options.drawings)
 

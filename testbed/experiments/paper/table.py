@@ -47,7 +47,7 @@ class Row:
     caveat: str = ""  # what a number that agrees does not show; empty for nothing
 
     @property
-    def allowed(self) -> float:
+    def tolerated_difference(self) -> float:
         """Difference up to which ours counts as the same."""
         of = self.published - (NEUTRAL.get(self.unit, 0.0) if self.tolerance_of == "gain" else 0.0)
         return self.tolerance * abs(of)
@@ -252,7 +252,7 @@ def _rows(
 
 
 def _takes_nothing_for_a_gain(row: Row) -> bool:
-    return row.unit == "×" and row.relation == "equal" and abs(row.published - 1.0) <= row.allowed
+    return row.unit == "×" and row.relation == "equal" and abs(row.published - 1.0) <= row.tolerated_difference
 
 
 def _find_duplicates(what: str, place: str, names: Sequence[str]) -> list[Problem]:

@@ -112,7 +112,7 @@ def loss_samples(context: Context, losses: Sequence[PairLoss], **more: str) -> l
     hosts = {topology.host_name(host): host for host in range(topology.host_count)}
     found = [
         sample("frames_sent", sum(loss.sent for loss in losses), "count", more),
-        sample("frames_lost", sum(loss.lost for loss in losses), "count", more),
+        sample("frames_lost", sum(loss.lost_count for loss in losses), "count", more),
         sample("frames_twice", sum(loss.duplicates for loss in losses), "count", more),
         sample("frames_overtaken", sum(loss.disordered for loss in losses), "count", more),
         sample("connections", len(losses), "count", more),
@@ -147,9 +147,9 @@ def change_findings(change: Change) -> list[Finding]:
 def loss_findings(losses: Sequence[PairLoss]) -> list[Finding]:
     """A change of paths must lose no frame and break no connection."""
     findings: list[Finding] = []
-    lost, sent = sum(loss.lost for loss in losses), sum(loss.sent for loss in losses)
+    lost, sent = sum(loss.lost_count for loss in losses), sum(loss.sent for loss in losses)
     if lost:
-        worst = max(losses, key=lambda loss: loss.lost)
+        worst = max(losses, key=lambda loss: loss.lost_count)
         when = ", ".join(f"{at:.2f}" for at in worst.lost_at[:3])
         pair = f"{worst.source}→{worst.destination}"
         findings.append((Verdict.FAIL, f"{lost} of {sent} frames were lost, most from {pair}, from {when} s on"))

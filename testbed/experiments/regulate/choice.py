@@ -30,19 +30,19 @@ class LinkChoice:
     plan: Plan  # of the same fabric, none of whose paths takes a link that is off, at the speeds selected; proved
 
     @property
-    def off(self) -> tuple[int, ...]:
+    def off_links(self) -> tuple[int, ...]:
         """Physical links that are off."""
         return tuple(np.flatnonzero(self.selection.off).tolist())
 
     @property
-    def slower(self) -> tuple[int, ...]:
+    def slowed_links(self) -> tuple[int, ...]:
         """Physical links that stay on at less than their full speed."""
         return tuple(link for link, speed in enumerate(self.selection.speeds) if 0 < SPEEDS[speed] < 1)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the links that are off, such as `s1–s2`, or `s1–s2#1` of parallel ones."""
-        return tuple(link_called(self.plan.wiring, link) for link in self.off)
+        return tuple(link_called(self.plan.wiring, link) for link in self.off_links)
 
 
 def choose_links(

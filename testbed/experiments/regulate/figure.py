@@ -36,7 +36,7 @@ def draw(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]], form: 
 
 
 def _fabric(topology: Topology, choice: LinkChoice) -> Panel:
-    slower = np.isin(np.arange(topology.link_count), choice.slower)
+    slower = np.isin(np.arange(topology.link_count), choice.slowed_links)
     off = choice.selection.off
     strokes = [Stroke(np.flatnonzero(~off & ~slower).tolist(), MEASURED, 2.1, name="link on")]
     if slower.any():
@@ -57,7 +57,7 @@ def _watts(found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> Panel:
         Note(
             place + 0.2,
             watts,
-            f"\N{MINUS SIGN}{100 * power.saved:.0f} %" if power.saved else "the same",
+            f"\N{MINUS SIGN}{100 * power.saving:.0f} %" if power.saving else "the same",
             align="center",
         )
         for place, (watts, (_, power)) in enumerate(zip(after, rows, strict=True))

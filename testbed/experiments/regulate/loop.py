@@ -98,7 +98,7 @@ class LoopResult:
 
         Of what they would have taken in the same time with all links on, so that how long loads took is not in it.
         """
-        levels = {len(rung.off): watts for rung, watts in zip(self.list_power_levels, self.watts, strict=True)}
+        levels = {len(rung.off_links): watts for rung, watts in zip(self.list_power_levels, self.watts, strict=True)}
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
         took = 0.0
         for turn in self.turns:
@@ -173,7 +173,7 @@ def regulate_by_load(
         stage = Stage(settled, lab, folder, model, progress)
         read_pairs(lab)  # from now on they are counted
         for rung in rungs[1:]:
-            stage.change(f"{len(rung.off)} links off", rung.plan, rung.off)
+            stage.change(f"{len(rung.off_links)} links off", rung.plan, rung.off_links)
         stage.change("links on", settled, [])
         turns = [_turn(stage, rungs, watts, rule, turn) for turn in range(1, rounds + 1)]
         stage.records.findings += changes_since(settled, lab)
@@ -201,7 +201,7 @@ def _turn(stage: Stage, rungs: Sequence[LinkChoice], watts: Sequence[float], rul
         Stretch(record.span[0] - loop.began, record.span[1] - loop.began, title_of(load.kind, load_labels(load)))
         for load, record in zip(stage.plan.scenario.workloads, after, strict=True)
     ]
-    off = [(at - loop.began, len(rungs[rung].off)) for at, rung in loop.since]
+    off = [(at - loop.began, len(rungs[rung].off_links)) for at, rung in loop.since]
     return LoopRound(tuple(loop.looks), tuple(loop.decisions), tuple(loads), tuple(off))
 
 
@@ -260,11 +260,11 @@ class _Loop:
             use = compute_peak_utilisation(before[0], now[0], len(wiring.channel_source), tag)
             uses = uses_of(self._plans, self._level, bytes_between(before[1], now[1], wiring.host_count), use)
             at = time.monotonic()
-            self.looks.append(UtilisationSample(at - self.began, len(self.rungs[self._level].off), use))
+            self.looks.append(UtilisationSample(at - self.began, len(self.rungs[self._level].off_links), use))
             here, rung = self.rungs[self._level], self.rule.decide(self._level, uses, at - changed)
             if rung != self._level:
                 self.stage.progress(
-                    f"the busiest link is used {100 * use:.0f} %: {len(self.rungs[rung].off)} links off"
+                    f"the busiest link is used {100 * use:.0f} %: {len(self.rungs[rung].off_links)} links off"
                 )
                 self._change_level(other, rung)
                 changed, now = time.monotonic(), _read(other)
@@ -276,7 +276,9 @@ class _Loop:
     def _change_level(self, other: Session, rung: int) -> None:
         """Carry the lab over to another rung."""
         there = self.rungs[rung]
-        made = self.stage.session.move(other, f"{len(there.off)} links off", there.plan, there.off, walk=False)
+        made = self.stage.session.move(
+            other, f"{len(there.off_links)} links off", there.plan, there.off_links, walk=False
+        )
         self.stage.changes.append(made)
         # A link that goes off is on until then, and one that comes on takes its watts from the beginning.
         self.since.append((time.monotonic() if rung > self._level else made.started, rung))

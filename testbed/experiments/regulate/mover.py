@@ -149,7 +149,7 @@ class PlanMover:
         folder = context.lab.write(f"{SHARED}/loss-probe.txt", "").parent
         processes = loss_probe.commands(named, a_second, program, str(folder / stop))
 
-        def watched(other: Session) -> Any:
+        def change_while_watched(other: Session) -> Any:
             # Should one never send, it ends, and the load fails by it.
             until = time.monotonic() + _START_LIMIT
             while other.count_files(f"{SHARED}/{stop}.*") < len(processes) and time.monotonic() < until:
@@ -160,7 +160,7 @@ class PlanMover:
             other.write(f"{SHARED}/{stop}", "")
             return made
 
-        made, result = self.change_under_load(context, processes, _BEAT_LIMIT, watched)
+        made, result = self.change_under_load(context, processes, _BEAT_LIMIT, change_while_watched)
         outputs = {name: output.stdout for name, output in result.outputs.items()}
         for name, text in outputs.items():
             context.keep_raw(f"{name}.json", text)

@@ -24,7 +24,7 @@ class Power:
     after: Floats  # (S,) W with those off that a choice takes out
 
     @property
-    def saved(self) -> float:
+    def saving(self) -> float:
         """Share of the power of all switches that is saved."""
         return 1 - float(self.after.sum() / self.before.sum())
 
@@ -89,7 +89,7 @@ def as_object(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -
                         "model": power.model.name,
                         "watts_before": round(float(power.before.sum()), 3),
                         "watts_after": round(float(power.after.sum()), 3),
-                        "saved": power.saved,
+                        "saved": power.saving,
                         "switches_before": of_switch(power.before),
                         "switches_after": of_switch(power.after),
                     }

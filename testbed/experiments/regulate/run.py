@@ -257,7 +257,7 @@ def regulate(
     records.samples += power_samples(power, choice, compared)
     records.findings += slower_findings(compared, "without the links that were off")
     stage.folder.write_json("power.json", as_object(settled, [(choice, [power])]))
-    if choice.off or choice.slower:
+    if choice.off_links or choice.slowed_links:
         stage.folder.write_bytes("power.svg", draw(settled, [(choice, [power])], "svg"))
     outcome = stage.finish(lab_facts(settled, dilation, lab))
     return Regulated(outcome, choice, power, tuple(stage.changes), tuple(compared))
@@ -272,11 +272,11 @@ def _rounds(stage: Stage, rounds: int, *, slower: bool) -> LinkChoice:
             stage.progress("choosing links by the traffic")
             traffic = measured_traffic(stage.plan, records)
             choice = choose_links(stage.plan, traffic, slower=slower, keep=kept_links(stage.plan))
-            choice = keep_full_speed(choice, list_unavoidable(stage.plan, choice.slower))
-            if not choice.off and not choice.slower:
+            choice = keep_full_speed(choice, list_unavoidable(stage.plan, choice.slowed_links))
+            if not choice.off_links and not choice.slowed_links:
                 stage.records.findings.append((Verdict.WARN, "the traffic needs all links, so none went off"))
                 return choice
-        installed = stage.change("links off", choice.plan, choice.off)
+        installed = stage.change("links off", choice.plan, choice.off_links)
         stage.run_loads(installed, FEWER, turn)
         stage.change("links on", stage.plan, [])
     assert choice is not None
@@ -290,12 +290,12 @@ def power_samples(power: Power, choice: LinkChoice, compared: Sequence[BeforeAft
         Sample("switch_power", float(watts.sum()), "W", {**of_model, "links": links})
         for watts, links in ((power.before, ALL_ON), (power.after, FEWER))
     ]
-    found.append(Sample("power_saved", power.saved, "ratio", of_model))
-    found.append(Sample("links_off", len(choice.off), "count", of_model))
-    if choice.slower:
-        found.append(Sample("links_slower", len(choice.slower), "count", of_model))
+    found.append(Sample("power_saved", power.saving, "ratio", of_model))
+    found.append(Sample("links_off", len(choice.off_links), "count", of_model))
+    if choice.slowed_links:
+        found.append(Sample("links_slower", len(choice.slowed_links), "count", of_model))
     found += [
-        Sample("energy_ratio", (1 - power.saved) * one.ratio, "ratio", {**of_model, "load": "", "title": one.title})
+        Sample("energy_ratio", (1 - power.saving) * one.ratio, "ratio", {**of_model, "load": "", "title": one.title})
         for one in compared
         if one.is_time
     ]

@@ -83,12 +83,12 @@ def switch_off(
     progress("choosing links by the traffic")
     traffic = Traffic("the traffic of now", matrix, "bytes between hosts, all links on")
     choice = choose_links(plan, traffic, keep=kept_links(plan))
-    if not choice.off:
+    if not choice.off_links:
         raise LabError("the traffic needs all links, so none went off")
-    progress(f"moving paths off {len(choice.off)} links")
+    progress(f"moving paths off {len(choice.off_links)} links")
     mover = PlanMover(lab, model.off_on)
-    change = mover.move(lab, "links off", choice.plan, choice.off)
-    lab.write(_FILE, json.dumps({"plan": plan_to_json(choice.plan), "off": list(choice.off)}))
+    change = mover.move(lab, "links off", choice.plan, choice.off_links)
+    lab.write(_FILE, json.dumps({"plan": plan_to_json(choice.plan), "off": list(choice.off_links)}))
     _require_whole(change.problems)
     power = power_of(plan, choice, model)
     watts = float(power.before.sum()), float(power.after.sum())

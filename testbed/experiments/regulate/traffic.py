@@ -75,7 +75,7 @@ def read_traffic(path: Path, topology: Topology) -> list[Traffic]:
     load = path.name.removeprefix("telemetry-").removesuffix(".npz")
     if path.name != f"telemetry-{load}.npz":
         raise InputError.one(place, "should be a result folder, or a file telemetry-<load>.npz of one")
-    found = list(_counted(path.parent, load, f"load {load}", topology, place))
+    found = list(_read_counted(path.parent, load, f"load {load}", topology, place))
     if not found:
         there = (
             "holds no traffic matrix: the kernel could not count pairs of hosts" if path.exists() else "is not a file"
@@ -94,10 +94,10 @@ def _of_run(run: Run, topology: Topology, place: str) -> Iterator[Traffic]:
             matrix = mpi_matrix(sent, run.plan.topology).astype(np.float64)
             yield Traffic(title, matrix, f"bytes that MPI sent, {run.path.name}")
         else:
-            yield from _counted(run.path, number, title, topology, place)
+            yield from _read_counted(run.path, number, title, topology, place)
 
 
-def _counted(folder: Path, load: str, title: str, topology: Topology, place: str) -> Iterator[Traffic]:
+def _read_counted(folder: Path, load: str, title: str, topology: Topology, place: str) -> Iterator[Traffic]:
     telemetry = load_telemetry(folder, load)
     if telemetry is not None and len(telemetry.traffic_bytes):
         _require_hosts(telemetry.hosts, topology, place)

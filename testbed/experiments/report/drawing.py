@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from testbed.base.model import Floats, Sample, Topology, VlanPlan
-from testbed.base.units import counted, format_quantity
+from testbed.base.units import count_noun, format_quantity
 from testbed.experiments.report.charts import predicted_median
 from testbed.experiments.report.fabric import ReportFabric, Stroke, channel_strokes
 from testbed.experiments.report.geometry import Layout, layout
@@ -118,10 +118,10 @@ def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
         ]
         hosts = [(~own, LINK, min(max(0.06 * unit, 2.5), 6.0)), (own, colour, min(max(0.12 * unit, 6.0), 10.0))]
         fabric = ReportFabric(topology, unit, strokes, hosts, own, 9.5, f"vlan-{vlan}-switches")
-        aside = f"{counted(int(own.sum()), 'host')}, {counted(int(members.sum()), 'link')}"
+        aside = f"{count_noun(int(own.sum()), 'host')}, {count_noun(int(members.sum()), 'link')}"
         panels.append(fabric_panel(fabric, f"VLAN {vlans.vlan_ids[vlan]}", aside, least=_MIN_PANEL))
     picture = Picture([Block(panels, columns)], width=PAGE_WIDTH + 40)
-    return for_page(picture, prefix, f"the trees of {counted(count, 'VLAN')}")
+    return for_page(picture, prefix, f"the trees of {count_noun(count, 'VLAN')}")
 
 
 def _columns(place: Layout, count: int) -> int:

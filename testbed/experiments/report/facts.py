@@ -162,7 +162,7 @@ def _multiplication(found: Multiplication | None) -> list[Fact]:
 
 
 def _pace(run: Run) -> Fact:
-    if run.simulated:
+    if run.is_simulated:
         asked = run.environment.get("simulator")
         if not isinstance(asked, dict):
             return Fact("Engine", "simulator", "the run does not say how it was set")
@@ -213,7 +213,7 @@ def _at_others(run: Run) -> list[LoadHead]:
 def dilation_sentence(run: Run) -> str:
     """How lab figures became those of the report."""
     rate, dilation = run.plan.scenario.links.rate, run.dilation
-    if run.simulated:
+    if run.is_simulated:
         return (
             "Nothing was built: the loads were simulated at real-world rates, so no machine limits the "
             "figures, and none of its effects is in them."

@@ -143,7 +143,7 @@ def _link_use(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> l
     return [
         Chart(
             _on_page(panel, f"{prefix}-use", f"utilisation of {len(shown)} link directions over time"),
-            f"Utilisation of link directions over time, {which}{_first(telemetry)}. What counts lies between the "
+            f"Utilisation of link directions over time, {which}{_repeat_note(telemetry)}. What counts lies between the "
             f"dashed lines.{steps.words}",
             (over_time("Utilisation over time", "direction", names, use[shown], _percent),),
         )
@@ -167,7 +167,7 @@ def _queues(plan: Plan, telemetry: Telemetry, steps: _Steps, prefix: str) -> lis
     return [
         Chart(
             _on_page(panel, f"{prefix}-queues", f"frames waiting at {len(busiest)} ports over time"),
-            f"Frames that waited at the ports with the longest queues{_first(telemetry)}; {limit:.0f} find room. "
+            f"Frames that waited at the ports with the longest queues{_repeat_note(telemetry)}; {limit:.0f} find room. "
             f"Tail drops of switches in the whole load: {drops:,} frames.",
             (over_time("Frames that waited", "port", names, waiting[busiest], lambda value: f"{value:.3g}"),),
         )
@@ -212,7 +212,7 @@ def _percent(share: float) -> str:
     return format_quantity(share, "ratio")
 
 
-def _first(telemetry: Telemetry) -> str:
+def _repeat_note(telemetry: Telemetry) -> str:
     return " in the first repeat" if len(telemetry.window) > 1 else ""
 
 

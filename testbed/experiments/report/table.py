@@ -255,7 +255,7 @@ def rich_table(run: Run | Iterable[Sample], width: int = WIDE) -> Table:
         whole.add_row(head)
         lines = [cells[row] for row in rows if row.load == load.label]
         if lines:
-            whole.add_row(part(lines, "dim" * load.unfaithful))
+            whole.add_row(part(lines, "dim" * load.is_unfaithful))
         else:  # such as of a job that came to a stop
             whole.add_row(Text(escape_line(f"  {'; '.join(load.reasons) or 'no figures'}")))
     if any(row.unheld for row in rows):

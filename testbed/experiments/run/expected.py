@@ -31,10 +31,10 @@ def expected_seconds(plan: Plan, *, built: bool = False) -> float | None:
     if any(load.kind not in _SECONDS for load in plan.scenario.workloads):
         return None
     around = _REPORT + (0.0 if built else _BUILD) + (_CHOICE if plan.scenario.lab.dilation == "auto" else 0.0)
-    return around + sum(_of(plan, load) for load in plan.scenario.workloads)
+    return around + sum(_expect_seconds(plan, load) for load in plan.scenario.workloads)
 
 
-def _of(plan: Plan, load: Workload) -> float:
+def _expect_seconds(plan: Plan, load: Workload) -> float:
     pattern = getattr(load.spec, "pattern", None)
     pairs = 0 if pattern is None else len(flows(pattern, plan.topology, plan.scenario.lab.seed, amounts=True))
     if plan.scenario.lab.dilation == "auto":

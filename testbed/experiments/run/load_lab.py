@@ -97,12 +97,12 @@ def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, ask
                 progress(f"slowing the lab down by {plan.scenario.lab.chosen_dilation:g}")
                 lab.set_rates(plan)
             progress("checking the path of every pair")
-            return finish(measure_on(lab, plan, folder, progress, _changed(lab, plan)), progress, asked)
+            return finish(measure_on(lab, plan, folder, progress, _find_changes(lab, plan)), progress, asked)
     except LabError as error:
         raise LabError(error.lines, folder.path) from error
 
 
-def _changed(lab: LabClient, plan: Plan) -> list[Finding]:
+def _find_changes(lab: LabClient, plan: Plan) -> list[Finding]:
     """Whether the lab is still what the plan says; switches that learn have learned then."""
     problems = lab.verify(plan)
     if not problems:

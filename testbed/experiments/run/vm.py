@@ -111,7 +111,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
     known = read_speed(version) if work else None
     progress(_describe_boot(machine, no_kvm, _takes(work, known, options.limit)))
 
-    def booted(busy: float, used: float) -> None:
+    def keep_boot_speed(busy: float, used: float) -> None:
         """Learn how fast this machine is, and say what is left to do."""
         if work and busy > 0 and used > 0:
             speed = busy / instruction / used
@@ -122,7 +122,7 @@ def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
     try:
         report = run_job(
             machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS,
-            booted=booted,
+            booted=keep_boot_speed,
         )  # fmt: skip
         raise_reported(report)
         if report.slept_seconds > _SLEEP and not virtual:

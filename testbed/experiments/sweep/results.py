@@ -74,7 +74,7 @@ def write_comparison(sweep: Sweep, folder: Path, record: Record) -> SweepOutcome
                 metrics=figure.metrics,
                 swept=figure.x,
                 alone=True,
-                keys=sweep.swept,
+                keys=sweep.swept_keys,
                 words=sweep.labels,
             )
             tables.append(f"{figure.title or figure.name}\n{table_text(found)}")

@@ -51,6 +51,6 @@ class Sweep:
     labels: Mapping[str, str]  # what settings are called in tables and figures: as they are shown → as they shall be
 
     @property
-    def swept(self) -> tuple[str, ...]:
+    def swept_keys(self) -> tuple[str, ...]:
         """Keys that have several values."""
         return tuple(dict.fromkeys(key for combination in self.combinations for key in combination.swept))

@@ -111,7 +111,7 @@ def _admit(ingress: _Table, in_port: int, tag: Tag) -> tuple[int, Tag] | None:
             if action == "set_in_port":
                 in_port = value
             else:
-                tag = _changed(tag, action, value)
+                tag = _apply_action(tag, action, value)
         if (last, table) == ("goto_table", FORWARDING.number):
             return in_port, tag
         if (last, table) != ("resubmit", INGRESS.number):
@@ -131,7 +131,7 @@ def _ways(forwarding: _Table, in_port: int, tag: Tag, destinations: Iterable[str
             elif action in ("group", "set_bundle") or (action, value) == ("resubmit", EGRESS.number):
                 single = False  # a hash decides
             else:
-                now = _changed(now, action, value)
+                now = _apply_action(now, action, value)
         if single and len(sent) == 1:
             yield destination, *sent[0]
 
@@ -140,7 +140,7 @@ def _priority(tag: Tag) -> int | None:
     return None if tag == _NO_TAG else tag[1]
 
 
-def _changed(tag: Tag, action: str, value: int) -> Tag:
+def _apply_action(tag: Tag, action: str, value: int) -> Tag:
     if action == "push_vlan" and tag == _NO_TAG:
         return (value, 0)
     if action == "pop_vlan":

@@ -58,7 +58,7 @@ class _State:
     load: Floats
 
     @property
-    def each(self) -> Floats:
+    def member_traffic(self) -> Floats:
         """(C,) traffic of the average member of each channel."""
         share: Floats = self.load / np.maximum(np.repeat(self.on, 2), 1)
         return share
@@ -90,7 +90,7 @@ def select_links(
     """
     size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
     state = _state(topology, size, route(topology), traffic)
-    before = state.each
+    before = state.member_traffic
     state, _ = _take_out(topology, route, traffic, state, float(before.max(initial=0.0)), keep, progress)
     return _selection(size, state, before, slower=slower)
 
@@ -110,7 +110,7 @@ def select_ladder(
     """
     size = np.ones(topology.link_count, dtype=np.int64) if bundles is None else bundles.sizes
     state = _state(topology, size, route(topology), traffic)
-    before, found, wider = state.each, [_selection(size, state, state.each)], True
+    before, found, wider = state.member_traffic, [_selection(size, state, state.member_traffic)], True
     bound = float(before.max(initial=0.0))
     while wider:
         fewer, wider = _take_out(topology, route, traffic, state, bound, keep)
@@ -146,14 +146,14 @@ def _take_out(
     while undecided.any():
         decided = (start.on - state.on).sum() + state.on[~undecided].sum()
         progress(int(decided), int(start.on.sum()))
-        of_link = np.where(undecided, state.each.reshape(-1, 2).sum(axis=1), np.inf)
+        of_link = np.where(undecided, state.member_traffic.reshape(-1, 2).sum(axis=1), np.inf)
         link = int(of_link.argmin())
         found = None
         try:
             found = _remove_link(topology, route, traffic, state, link)
         except InputError as error:
             refusals.append(error)
-        if found is not None and found.each.max(initial=0.0) <= bound:
+        if found is not None and found.member_traffic.max(initial=0.0) <= bound:
             state = found
             undecided[link] = state.on[link] > 0
         else:
@@ -169,8 +169,8 @@ def _selection(size: Longs, state: _State, before: Floats, *, slower: bool = Fal
     place = np.concatenate([np.arange(members) for members in size.tolist()]) if len(size) else size
     off = place >= np.repeat(state.on, size)
     bound = float(before.max(initial=0.0)) * (1 + _ROUNDING)
-    speeds = _speeds(np.repeat(state.each.reshape(-1, 2).max(axis=1, initial=0.0), size), off, bound, slower)
-    return Selection(off, speeds, state.routes, before, state.each)
+    speeds = _speeds(np.repeat(state.member_traffic.reshape(-1, 2).max(axis=1, initial=0.0), size), off, bound, slower)
+    return Selection(off, speeds, state.routes, before, state.member_traffic)
 
 
 def _remove_link(

@@ -75,18 +75,18 @@ class CollectedTopology:
     # ------------------------------------------------------------------------------------------------------- and so
 
     @property
-    def joined(self) -> dict[End, End]:
+    def neighbours(self) -> dict[End, End]:
         """Which end each end hears."""
         return {here: said.of for here, said in self._heard.items()}
 
     def silent_ends(self) -> set[End]:
         """Ends of the plan's links that do not hear the end that they should."""
-        joined = self.joined
+        joined = self.neighbours
         return {here for here, there in self.planned.items() if joined.get(here) != there}
 
     def links(self) -> list[str]:
         """What is joined, in both directions, by the names of ports."""
-        joined = self.joined
+        joined = self.neighbours
         pairs = sorted({(min(a, b), max(a, b)) for a, b in joined.items() if joined.get(b) == a})
         return [f"{self._name(one)} – {self._name(other)}" for one, other in pairs]
 
@@ -96,7 +96,7 @@ class CollectedTopology:
         First links that the plan does not have, with where their ends should lead; then planned ones that are not
         there, unless both their ends were named before.
         """
-        joined, named, found = self.joined, set[End](), list[str]()
+        joined, named, found = self.neighbours, set[End](), list[str]()
         for one, other in _pairs(joined):
             if self.planned.get(one) != other:
                 named |= {one, other}

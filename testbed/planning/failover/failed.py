@@ -21,7 +21,7 @@ class FailedElements:
     switches: Bools  # (S,) True where a switch is dead
 
     @property
-    def any(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether anything has failed."""
         return bool(self.links.any() or self.hosts.any() or self.switches.any())
 

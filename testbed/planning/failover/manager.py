@@ -278,7 +278,7 @@ class SegmentManager:
         self._remember()
         with self.state:
             if self._count == count:
-                self._phase = "steady" if not self._damage.any else "steady, damaged"
+                self._phase = "steady" if not self._damage.has_failed else "steady, damaged"
                 self._problem = ""
 
     def _get_ready(self) -> None:

@@ -28,7 +28,7 @@ class Traffic:
     bursts: bool = False  # whether it comes in bursts, and not at a steady rate
 
 
-def _nothing(*given: object) -> list[Any]:
+def _return_nothing(*given: object) -> list[Any]:
     del given
     return []
 
@@ -44,17 +44,17 @@ class WorkloadKind:
     # why the simulator cannot run it; empty where it can
     why_not_simulated: Callable[[Any], str] = lambda parameters: ""
     # what is wrong with parameters that are each right alone; keys are those of the workload
-    check: Callable[[Any], list[Problem]] = _nothing
+    check: Callable[[Any], list[Problem]] = _return_nothing
     # what of them does not go with a topology; likewise
-    check_hosts: Callable[[Any, Topology], list[Problem]] = _nothing
+    check_hosts: Callable[[Any, Topology], list[Problem]] = _return_nothing
     # those of its keys that are bytes of a datagram, which must fit a frame
     datagrams: Callable[[Any], Mapping[str, int]] = lambda parameters: {}
     # those of some keys that say nothing beside the other parameters, each with a sentence
-    list_inapplicable: Callable[[Any, Sequence[str]], list[Problem]] = _nothing
+    list_inapplicable: Callable[[Any, Sequence[str]], list[Problem]] = _return_nothing
     traffic: Callable[[Any], Traffic | None] = lambda parameters: None  # what it sends at most; None = little
     ranks: Callable[[Any, Topology], int] = lambda parameters, topology: 0  # how many MPI ranks it is
     # what it needs beside the project and its parameters, given the environment's variables
-    outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _nothing
+    outside: Callable[[Any, Mapping[str, str]], list[Problem]] = _return_nothing
     own_file: bool = False  # whether it always needs a file of this machine
     metrics: Mapping[str, str] = field(default_factory=dict)  # metric that no other kind has → its name in reports
     pairs: PairTool | None = None  # how it measures pairs of hosts, if that is what it does

@@ -32,7 +32,7 @@ class PairLoss:
     broken: str  # why that connection is no more; empty if it lasted
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """Datagrams that never came."""
         return self.sent - self.received
 

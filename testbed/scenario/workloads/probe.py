@@ -32,17 +32,17 @@ class Passage:
         return Passage(self.sent[chosen], self.received[chosen])
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """How many did not arrive."""
         return int(np.isnan(self.received).sum())
 
     @property
     def all_lost(self) -> bool:
         """Whether some were sent and none arrived."""
-        return len(self.sent) > 0 and self.lost == len(self.sent)
+        return len(self.sent) > 0 and self.lost_count == len(self.sent)
 
     @property
-    def silent(self) -> float:
+    def outage(self) -> float:
         """Seconds from the first to the last of those sent after the last one that arrived."""
         arrived = np.flatnonzero(~np.isnan(self.received))
         tail = self.sent[arrived[-1] + 1 :] if len(arrived) else self.sent
@@ -58,7 +58,7 @@ class Passage:
         """
         later = self.received[self.sent >= over]
         later = later[~np.isnan(later)]
-        return float(later.min()) - death if self.lost and len(later) else None
+        return float(later.min()) - death if self.lost_count and len(later) else None
 
 
 def commands(names: list[tuple[str, str, str]], rate: int, seconds: float) -> tuple[list[Process], list[Process]]:

@@ -84,7 +84,7 @@ def analyse(
             print_lines(f"links: {links}")
         for analysis in found:
             _print_violations(analysis.plan)
-    raise typer.Exit(EXIT_PASS if all(analysis.plan.proved for analysis in found) else EXIT_FAIL)
+    raise typer.Exit(EXIT_PASS if all(analysis.plan.is_proved for analysis in found) else EXIT_FAIL)
 
 
 def _analyses(
@@ -151,11 +151,11 @@ def explain(
         plan = plan_scenario(name, settings)
         found = explain_pair(plan, source, destination)
     if form is Format.json:
-        print_json({**asdict(found), "proved": plan.proved})
+        print_json({**asdict(found), "proved": plan.is_proved})
     else:
         _print_explanation(found)
         _print_violations(plan)
-    raise typer.Exit(EXIT_PASS if plan.proved else EXIT_FAIL)
+    raise typer.Exit(EXIT_PASS if plan.is_proved else EXIT_FAIL)
 
 
 def _print_explanation(found: Explanation) -> None:

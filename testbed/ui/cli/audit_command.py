@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, shorten_middle
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.check_command import texts_of
 from testbed.ui.cli.output import Format, messages, print_json, print_lines, show_progress
@@ -76,11 +76,11 @@ def audit(
     for note in found.notes:
         print_lines(shorten_middle(f"note: {note}"), to=messages)
     loops = len(found.looping_vlans)
-    looping = f"{counted(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
+    looping = f"{count_noun(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
     print_lines(
         f"{folder}: {_summary(found)}: "
-        f"{counted(len(network.switches), 'switch', 'es')}, {counted(network.links, 'link')}, "
-        f"{counted(len(network.hosts), 'host')}, {counted(len(network.vlans), 'VLAN')}; "
+        f"{count_noun(len(network.switches), 'switch', 'es')}, {count_noun(network.links, 'link')}, "
+        f"{count_noun(len(network.hosts), 'host')}, {count_noun(len(network.vlans), 'VLAN')}; "
         f"{found.delivered} of {found.pairs} pairs arrive once, {looping}, "
         f"{'deadlock free' if found.deadlock_free else 'can deadlock'}",
         {"pass": "green", "not understood": "yellow"}.get(found.verdict, "red"),
@@ -91,6 +91,6 @@ def audit(
 def _summary(found: Audit) -> str:
     """The verdict in words."""
     parts = [f"nothing was audited, since {found.why_not_audited}"] * bool(found.why_not_audited)
-    parts += [counted(len(found.findings), "finding")] * bool(found.findings)
-    parts += [f"{counted(len(found.network.unclear), 'line')} not understood"] * bool(found.network.unclear)
+    parts += [count_noun(len(found.findings), "finding")] * bool(found.findings)
+    parts += [f"{count_noun(len(found.network.unclear), 'line')} not understood"] * bool(found.network.unclear)
     return ", ".join(parts) or "nothing is wrong"

@@ -97,7 +97,7 @@ def check(
             print_lines(str(problem), "red", to=messages)
     else:
         _print(place, against, found)
-    raise typer.Exit(EXIT_PASS if found.same else EXIT_FAIL)
+    raise typer.Exit(EXIT_PASS if found.is_same else EXIT_FAIL)
 
 
 @app.command("import", hidden=True, epilog="Example: testbed check torus4x4-switches --against torus4x4")
@@ -209,6 +209,6 @@ def _print(place: str, against: str, found: Comparison) -> None:
             print_lines(f"  {line}")
         if len(lines) > _MAX_SHOWN:
             results.print(f"  … and {len(lines) - _MAX_SHOWN} more; --format json has all", markup=False)
-    verdict = "matches" if found.same else "DIFFERS FROM"
+    verdict = "matches" if found.is_same else "DIFFERS FROM"
     walked = f"{found.pairs} pairs{' and all broadcasts' if found.broadcasts else ''} walked"
-    print_lines(f"{place} {verdict} {against}: every setting compared, {walked}", "green" if found.same else "red")
+    print_lines(f"{place} {verdict} {against}: every setting compared, {walked}", "green" if found.is_same else "red")

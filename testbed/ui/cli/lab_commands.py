@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.base.errors import EXIT_NOTHING_RAN, InputError, LabError
-from testbed.base.units import counted
+from testbed.base.units import count_noun
 from testbed.ui.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
 from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, print_address, until_interrupted
 from testbed.ui.cli.output import (
@@ -298,8 +298,8 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
             print_lines(sentence, "yellow", to=messages)
         for row in rows:
             print_lines(
-                f"{row['lab']}: scenario {row['scenario']}, {counted(row['switches'], 'switch', 'es')}, "
-                f"{counted(row['links'], 'link')}, {counted(row['hosts'], 'host')}, {row['datapath']} datapath, "
+                f"{row['lab']}: scenario {row['scenario']}, {count_noun(row['switches'], 'switch', 'es')}, "
+                f"{count_noun(row['links'], 'link')}, {count_noun(row['hosts'], 'host')}, {row['datapath']} datapath, "
                 f"controller {row['controller'] or 'none'}, {row['doing']}, "
                 f"process {row['process']}, running for {row['running_seconds']:.0f} s"
                 + (f", measured by process {row['measured_by_process']}" if row["measured_by_process"] else "")

@@ -114,7 +114,7 @@ def plan_scenario(name: str, settings: Sequence[str] | None = None) -> Plan:
 
     def check_size(size: Size) -> None:
         require_room(size)
-        if size.large:
+        if size.is_large:
             print_lines(size.sentence, to=messages)
 
     return make_plan(load_scenario(find_scenario(name), settings or ()), check_size)

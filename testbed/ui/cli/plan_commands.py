@@ -55,7 +55,7 @@ def plan(
         print_json({**figures, "failures": failures} if failures else figures)
     else:
         _print_summary(figures, failures, paused=links_pause(made))
-    raise typer.Exit(EXIT_PASS if made.proved else EXIT_FAIL)
+    raise typer.Exit(EXIT_PASS if made.is_proved else EXIT_FAIL)
 
 
 def _print_summary(figures: PlanFigures, failures: list[FailureFigures], *, paused: bool) -> None:

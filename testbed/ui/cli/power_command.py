@@ -129,10 +129,10 @@ def _print(plan: Plan, found: Sequence[tuple[LinkChoice, Sequence[Power]]]) -> N
     for choice, powers in found:
         slower = sum(speed not in ("off", "1G") for speed in choice.selection.speeds)
         for number, power in enumerate(powers):
-            of_choice = (choice.traffic.name, f"{len(choice.off)}", f"{slower}") if number == 0 else ("", "", "")
+            of_choice = (choice.traffic.name, f"{len(choice.off_links)}", f"{slower}") if number == 0 else ("", "", "")
             table.add_row(
                 of_choice[0], power.model.name, of_choice[1], of_choice[2], f"{power.before.sum():.1f}",
-                f"{power.after.sum():.1f}", f"{100 * power.saved:.1f} %",
+                f"{power.after.sum():.1f}", f"{100 * power.saving:.1f} %",
             )  # fmt: skip
     results.print(table)
     for choice, powers in found:

@@ -153,7 +153,7 @@ def regulate(
 
                 outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
                 unheld = unheld_share(one for one in outcome.samples if one.metric == "one_way_min") > 0
-                rows = _changed(table7(outcome.samples), len(made), changes, unheld=unheld)
+                rows = _table_changes(table7(outcome.samples), len(made), changes, unheld=unheld)
                 said += [UNHELD_NOTE] if unheld else []
                 facts = {"changes": len(made), "table7": table7(outcome.samples)}
     if form is Format.json:
@@ -225,18 +225,20 @@ def regulated_object(found: Regulated) -> dict[str, object]:
     return {
         "model": found.power.model.name,
         "off": list(found.choice.names),
-        "slower": {link_called(wiring, link): found.choice.selection.speeds[link] for link in found.choice.slower},
+        "slower": {
+            link_called(wiring, link): found.choice.selection.speeds[link] for link in found.choice.slowed_links
+        },
         "watts_before": float(found.power.before.sum()),
         "watts_after": float(found.power.after.sum()),
-        "saved": found.power.saved,
+        "saved": found.power.saving,
         "loads": [{**dataclasses.asdict(one), "ratio": one.ratio} for one in found.compared],
     }
 
 
 def _tabulate_regulation(found: Regulated) -> RichTable:
-    then = f"{len(found.choice.off)} links off"
-    if found.choice.slower:
-        then += f", {len(found.choice.slower)} slower"
+    then = f"{len(found.choice.off_links)} links off"
+    if found.choice.slowed_links:
+        then += f", {len(found.choice.slowed_links)} slower"
     before, after = found.power.before.sum(), found.power.after.sum()
     watts = (
         f"power of the switches ({found.power.model.name})", f"{before:.1f} W", f"{after:.1f} W",
@@ -267,7 +269,7 @@ def _loop_lines(found: LoopResult) -> list[str]:
     """What the loop did, in words."""
     links, (before, after) = found.list_power_levels[0].plan.wiring.link_count, found.joules
     rungs = zip(found.list_power_levels, found.watts, strict=True)
-    counts = ", ".join(f"{links - len(rung.off)} links on ({watts:.1f} W)" for rung, watts in rungs)
+    counts = ", ".join(f"{links - len(rung.off_links)} links on ({watts:.1f} W)" for rung, watts in rungs)
     lines = [f"proved plans: {counts}"]
     for number, turn in enumerate(found.turns, 1):
         lines.append(f"round {number}: {len(turn.looks)} looks, {len(turn.decisions)} changes")
@@ -283,7 +285,9 @@ def _loop_lines(found: LoopResult) -> list[str]:
     return lines
 
 
-def _changed(rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int, *, unheld: bool) -> RichTable:
+def _table_changes(
+    rows: Sequence[tuple[str, str, float, float, float]], made: int, asked: int, *, unheld: bool
+) -> RichTable:
     """`unheld` says that the lab's ports do not hold a lone frame, so that its time is not all the wires'."""
     from rich.table import Table
 

@@ -13,7 +13,7 @@ from testbed.ui.cli.output import messages, print_lines, results
 if TYPE_CHECKING:
     from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
     from testbed.engines.simulate.point import Row, Seeds
-    from testbed.experiments.analyse.load import Load
+    from testbed.experiments.analyse.load import ChannelLoad
     from testbed.planning import Plan
 
 WIDE = 120  # columns that hold all figures beside each other
@@ -21,7 +21,7 @@ FIGURE, CHANNELS = "latency.svg", "channels.svg"
 Column = tuple[str, Callable[["Row"], str]]
 
 
-def static_load(plan: Plan, settings: Settings | PacketSettings) -> Load:
+def static_load(plan: Plan, settings: Settings | PacketSettings) -> ChannelLoad:
     """What the pattern asks of each link by the paths alone. At flit level all links carry a flit a cycle."""
     from testbed.engines.simulate.settings import UNIFORM, Settings
     from testbed.experiments.analyse.load import ALL_TO_ALL, load_of
@@ -172,7 +172,7 @@ def _print_flits(outcome: SimulationOutcome) -> None:
         f"{settings.buffer}, {settings.clocks:,} cycles, the first {settings.warm_up:,} not measured"
         + (f", {settings.channels} copies of each virtual channel" if settings.channels > 1 else "")
     )
-    _print_table(outcome, ("latency", _of("latency", ".1f")), ("p99", _of("p99", ".0f")))
+    _print_table(outcome, ("latency", _as_cell("latency", ".1f")), ("p99", _as_cell("p99", ".0f")))
     print_lines(
         f"load and accepted in flits/host/cycle of hosts that send; latency in cycles, the mean; {_over_seeds()}"
     )
@@ -191,12 +191,12 @@ def _print_packets(outcome: SimulationOutcome, settings: PacketSettings) -> None
         f"{limits.buffer} frames a port{shared}{at}; {settings.duration:g} ms, the first {settings.warm_up:g} not "
         "measured"
     )
-    columns: list[Column] = [("latency", _of("latency")), ("p99", _of("p99"))]
+    columns: list[Column] = [("latency", _as_cell("latency")), ("p99", _as_cell("p99"))]
     paused: list[Column] = [
-        ("hosts\npaused", _of("hosts_paused", ".1%")), ("channels\npaused", _of("channels_paused", ".1%")),
-        *([] if _narrow() else [("PAUSE\nframes/s", _of("pauses", ",.0f"))]),
+        ("hosts\npaused", _as_cell("hosts_paused", ".1%")), ("channels\npaused", _as_cell("channels_paused", ".1%")),
+        *([] if _narrow() else [("PAUSE\nframes/s", _as_cell("pauses", ",.0f"))]),
     ]  # fmt: skip
-    dropped: list[Column] = [("dropped", _of("loss", ".2%"))]
+    dropped: list[Column] = [("dropped", _as_cell("loss", ".2%"))]
 
     def rate(row: Row) -> str:
         return "–" if row.accepted is None else format_rate(row.accepted.mean * links.edge_rate)
@@ -219,7 +219,7 @@ def _print_ties(outcome: SimulationOutcome) -> None:
     if not rows:
         return
 
-    def over(median: float, least: float, most: float, written: Callable[[float], str]) -> str:
+    def format_spread(median: float, least: float, most: float, written: Callable[[float], str]) -> str:
         return f"{written(median)} ({written(least)} – {written(most)})"
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -228,8 +228,10 @@ def _print_ties(outcome: SimulationOutcome) -> None:
     for row, ties in rows:
         latency = "–"
         if ties.latency_median is not None and ties.latency_min is not None and ties.latency_max is not None:
-            latency = over(ties.latency_median, ties.latency_min, ties.latency_max, format_seconds)
-        accepted = over(ties.accepted_median, ties.accepted_min, ties.accepted_max, lambda value: f"{value:.4f}")
+            latency = format_spread(ties.latency_median, ties.latency_min, ties.latency_max, format_seconds)
+        accepted = format_spread(
+            ties.accepted_median, ties.accepted_min, ties.accepted_max, lambda value: f"{value:.4f}"
+        )
         table.add_row(f"{row.load:g}", accepted, latency, f"{ties.spread:.1%}")
     print_lines(f"over {rows[0][1].orders} orders of simultaneous events, median (min – max):")
     results.print(table)
@@ -248,8 +250,8 @@ def _print_table(outcome: SimulationOutcome, *columns: Column, last: Sequence[Co
     from rich.text import Text
 
     whole: list[Column] = [
-        ("load", lambda row: f"{row.load:g}"), ("accepted", _of("accepted", ".4f")), *columns,
-        ("max channel\nutilisation", _of("max_channel_use", ".1%")), *last,
+        ("load", lambda row: f"{row.load:g}"), ("accepted", _as_cell("accepted", ".4f")), *columns,
+        ("max channel\nutilisation", _as_cell("max_channel_use", ".1%")), *last,
         ("seeds", lambda row: f"{row.seeds}, {row.deadlocks} deadlocked" if row.deadlocks else f"{row.seeds}"),
     ]  # fmt: skip
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -272,18 +274,22 @@ def _over_seeds() -> str:
     return f"means over seeds; {wide}" if _narrow() else "(min – max) over seeds"
 
 
-def _of(name: str, form: str = "") -> Callable[[Row], str]:
-    """How a figure of a load over its seeds is written: in a form, or without one as a time in seconds."""
+def _as_cell(name: str, form: str = "") -> Callable[[Row], str]:
+    """How a figure of a load over its seeds is format_value: in a form, or without one as a time in seconds."""
 
-    def written(value: float) -> str:
+    def format_value(value: float) -> str:
         return f"{value:{form}}" if form else format_seconds(value)
 
     def cell(row: Row) -> str:
         figure: Seeds | None = getattr(row, name)
         if figure is None:
             return "–"
-        spread = "" if figure.min == figure.max or _narrow() else f" ({written(figure.min)} – {written(figure.max)})"
-        return f"{written(figure.mean)}{spread}"
+        spread = (
+            ""
+            if figure.min == figure.max or _narrow()
+            else f" ({format_value(figure.min)} – {format_value(figure.max)})"
+        )
+        return f"{format_value(figure.mean)}{spread}"
 
     return cell
 

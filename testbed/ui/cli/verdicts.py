@@ -49,13 +49,13 @@ class CommandVerdict:
     routes: str = ""  # the file of forwarding that was to be proved; empty where a plan was
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether everything holds that the scenario expects."""
         if self.forwarding is not None:
             expected = self.forwarding.deadlock_expected
-            others = [found for found in self.found if found.invariant != "deadlock"]
+            others = [found for found in self.invariants_broken if found.invariant != "deadlock"]
             return not others and self.forwarding.proof.deadlock_free != expected
-        return self.plan is not None and self.plan.proved
+        return self.plan is not None and self.plan.is_proved
 
     def taking(self, started: float) -> CommandVerdict:
         """The same verdict, with the seconds since a time of the clock."""
@@ -69,7 +69,7 @@ class CommandVerdict:
         return self.plan.scenario.source if self.plan is not None else self.name
 
     @property
-    def found(self) -> tuple[Violation, ...]:
+    def invariants_broken(self) -> tuple[Violation, ...]:
         """What does not hold of the plan or the forwarding."""
         if self.forwarding is not None:
             return self.forwarding.proof.violations
@@ -79,12 +79,12 @@ class CommandVerdict:
     def violations(self) -> list[tuple[str, str]]:
         """Invariant and sentence of everything that does not hold; what the sentence quotes ends no line of it."""
         if self.forwarding is not None:
-            listed = [(violation.invariant, escape_line(violation.sentence)) for violation in self.found]
-            return listed or ([] if self.passed else [("deadlock", _NOT_THERE)])
+            listed = [(violation.invariant, escape_line(violation.sentence)) for violation in self.invariants_broken]
+            return listed or ([] if self.has_passed else [("deadlock", _NOT_THERE)])
         if self.plan is None:
             return [("stored plan", "\n".join(map(escape_line, self.changed)))] if self.changed else []
         found = [(violation.invariant, escape_line(violation.sentence)) for violation in self.plan.violations]
-        if not found and not self.plan.proved:
+        if not found and not self.plan.is_proved:
             found = [("deadlock", _NOT_THERE)]
         return found
 
@@ -92,7 +92,7 @@ class CommandVerdict:
     def line(self) -> str:
         """The verdict in a line."""
         if self.forwarding is not None:
-            return _forwarding_line(self.name, self.forwarding, passed=self.passed)
+            return _forwarding_line(self.name, self.forwarding, passed=self.has_passed)
         if self.plan is None:
             without = f"{self.routes} could not be proved" if self.routes else "could not be planned"
             return f"{self.name}: {'FAILED: the file does not hold' if self.changed else without}"
@@ -100,13 +100,13 @@ class CommandVerdict:
         hosts = plan.topology.host_count
         vlans = _vlans(plan)
         free = "deadlock free" if plan.deadlock_free else "can deadlock"
-        expected = " as expected" if self.passed and not plan.deadlock_free else ""
-        word = "passed" if self.passed else "FAILED"
+        expected = " as expected" if self.has_passed and not plan.deadlock_free else ""
+        word = "passed" if self.has_passed else "FAILED"
         return f"{self.name}: {word}: {hosts * (hosts - 1)} pairs, {vlans}, {free}{expected}"
 
     def as_object(self) -> dict[str, object]:
         """What `--format json` has of it."""
-        found: dict[str, object] = {"name": self.name, "passed": self.passed, "seconds": round(self.seconds, 3)}
+        found: dict[str, object] = {"name": self.name, "passed": self.has_passed, "seconds": round(self.seconds, 3)}
         if self.forwarding is not None:
             proof = self.forwarding.proof
             return {
@@ -137,7 +137,7 @@ class CommandVerdict:
         }
 
     def _objects(self) -> list[dict[str, object]]:
-        witness = {escape_line(v.sentence): list(v.witness) for v in self.found}
+        witness = {escape_line(v.sentence): list(v.witness) for v in self.invariants_broken}
         return [
             {"invariant": invariant, "sentence": sentence, "witness": witness.get(sentence, [])}
             for invariant, sentence in self.violations
@@ -156,7 +156,7 @@ def _forwarding_line(name: str, found: ReadForwarding, *, passed: bool) -> str:
 
 def _vlans(plan: Plan) -> str:
     from testbed.base.model import VlanPlan
-    from testbed.base.units import counted
+    from testbed.base.units import count_noun
     from testbed.fabric.vlans.local import vlan_count
 
     count = (
@@ -164,14 +164,14 @@ def _vlans(plan: Plan) -> str:
         if isinstance(plan.vlans, VlanPlan)
         else int(vlan_count(plan.topology, plan.vlans).max(initial=0))
     )
-    return counted(count, "VLAN")
+    return count_noun(count, "VLAN")
 
 
 def exit_code(verdicts: Sequence[CommandVerdict]) -> int:
     """2 if something cannot be planned, else 1 if an invariant does not hold, else 0."""
     if any(verdict.problems for verdict in verdicts):
         return EXIT_NOTHING_RAN
-    return EXIT_PASS if all(verdict.passed for verdict in verdicts) else EXIT_FAIL
+    return EXIT_PASS if all(verdict.has_passed for verdict in verdicts) else EXIT_FAIL
 
 
 def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
@@ -180,7 +180,7 @@ def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
         "testsuite",
         name=_SUITE,
         tests=str(len(verdicts)),
-        failures=str(sum(not v.passed and not v.problems for v in verdicts)),
+        failures=str(sum(not v.has_passed and not v.problems for v in verdicts)),
         errors=str(sum(bool(v.problems) for v in verdicts)),
         skipped="0",
         time=f"{sum(v.seconds for v in verdicts):.3f}",
@@ -193,7 +193,7 @@ def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
         if verdict.problems:
             lines = [f"{place}: {sentence}" for place, sentence in verdict.problems]
             ET.SubElement(case, "error", type="input", message=_clean(lines[0])).text = _clean(*lines)
-        elif not verdict.passed:
+        elif not verdict.has_passed:
             first = verdict.violations[0]
             failure = ET.SubElement(case, "failure", type=first[0], message=_clean(first[1]))
             failure.text = _clean(
@@ -209,7 +209,7 @@ def junit_text(verdicts: Sequence[CommandVerdict]) -> str:
 
 
 def _witnesses(verdict: CommandVerdict) -> Iterator[str]:
-    for violation in verdict.found:
+    for violation in verdict.invariants_broken:
         if violation.witness:
             shown = violation.witness[:_MAX_WITNESS]
             more = f" … and {len(violation.witness) - _MAX_WITNESS} more" * (len(violation.witness) > _MAX_WITNESS)
@@ -229,7 +229,7 @@ def github_lines(verdicts: Sequence[CommandVerdict]) -> Iterator[str]:
             yield _command(
                 "error", verdict.file, "cannot be planned", sentence if key == verdict.name else f"{key}: {sentence}"
             )
-        if not verdict.passed:
+        if not verdict.has_passed:
             for invariant, sentence in verdict.violations:
                 yield _command("error", verdict.file, invariant, sentence)
         for sentence in verdict.shared_cycles:

@@ -68,7 +68,7 @@ def verify(
             verdicts.append(_verdict(name, settings or [], routes))
         if form is VerifyFormat.text:
             _print(verdicts[-1])
-    if certificate is not None and verdicts[0].plan is not None and verdicts[0].passed:
+    if certificate is not None and verdicts[0].plan is not None and verdicts[0].has_passed:
         from testbed.planning.certificate import certificate_of
 
         with show_progress("writing the certificate"):
@@ -81,7 +81,7 @@ def verify(
         for line in github_lines(verdicts):
             sys.stdout.write(f"{line}\n")
     elif len(verdicts) > 1:
-        passed = sum(verdict.passed for verdict in verdicts)
+        passed = sum(verdict.has_passed for verdict in verdicts)
         print_lines(f"{passed} of {len(verdicts)} passed", "green" if passed == len(verdicts) else "red")
     raise typer.Exit(exit_code(verdicts))
 
@@ -117,7 +117,7 @@ def _shared_cycles(plan: Plan) -> tuple[str, ...]:
     """Cycles that tables in use together could close when things die and come back, and whether links pause."""
     from testbed.planning.failures import links_pause, shared_cycle_sentences
 
-    if not plan.proved:
+    if not plan.is_proved:
         return ()
     could = "can deadlock" if links_pause(plan) else "could deadlock with flow control, which there is not"
     return tuple(f"{could}: {sentence}" for sentence in shared_cycle_sentences(plan))
@@ -146,4 +146,4 @@ def _print(verdict: CommandVerdict) -> None:
         print_lines(f"{invariant}: {sentence}".split("\n"))
     for sentence in verdict.shared_cycles:
         print_lines(sentence, "yellow" if sentence.startswith("can ") else None)
-    print_lines(verdict.line, "green" if verdict.passed else "red")
+    print_lines(verdict.line, "green" if verdict.has_passed else "red")

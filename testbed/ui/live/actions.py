@@ -142,7 +142,7 @@ class Actions:
             raise
         command = self._source.command("capture", where, "--file", name)
 
-        def stopped(so_far: Recorded) -> None:
+        def check_stopped(so_far: Recorded) -> None:
             del so_far
             if stop.is_set():
                 raise _StoppedError
@@ -151,7 +151,7 @@ class Actions:
             so_far, problem = Recorded(), ""
             with stack:
                 try:
-                    record(frames, file, so_far, progress=stopped)
+                    record(frames, file, so_far, progress=check_stopped)
                 except _StoppedError:
                     pass
                 except TestbedError as error:

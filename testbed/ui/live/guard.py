@@ -62,13 +62,13 @@ class TokenMiddleware:
         self._prove(scope.get("client"))
         path = "/" + scope["path"].lstrip("/").partition("/")[2]
 
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 more = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
                 message["headers"] = [*message.get("headers", ()), *more]
             await send(message)
 
-        await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, guarded)
+        await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send_guarded)
 
     def _problem(self, scope: Scope) -> str:
         headers: dict[str, str] = {}

@@ -19,7 +19,7 @@ from testbed.results.telemetry import Telemetry, file_name, load_telemetry
 from testbed.ui.live.meter import shares
 from testbed.ui.live.picture import LabPicture, picture
 from testbed.ui.live.source import HostBytes, number_of
-from testbed.ui.live.ways import PairPath, Ways
+from testbed.ui.live.ways import PairPath, PairPaths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,9 +86,9 @@ class RunSource:
     def __init__(self, folder: Path) -> None:
         run = load_run(folder)
         self.plan = run.plan
-        self.ways = Ways(run.plan)
+        self.ways = PairPaths(run.plan)
         found = [
-            _recording(head, telemetry, head.dilation or run.dilation, folder, run.plan)
+            _make_recording(head, telemetry, head.dilation or run.dilation, folder, run.plan)
             for head in load_heads(run.manifest, ())
             if (telemetry := load_telemetry(folder, head.label)) is not None
         ]
@@ -154,7 +154,7 @@ class RunSource:
         return {"sent": pairs[host].tolist(), "received": pairs[:, host].tolist(), "why_not": ""}
 
 
-def _recording(head: LoadHead, telemetry: Telemetry, dilation: float, folder: Path, plan: Plan) -> Recording:
+def _make_recording(head: LoadHead, telemetry: Telemetry, dilation: float, folder: Path, plan: Plan) -> Recording:
     trunk, edge = np.flatnonzero(telemetry.port_channel >= 0), np.flatnonzero(telemetry.port_host >= 0)
     trunk = trunk[np.argsort(telemetry.port_channel[trunk])]
     edge = edge[np.argsort(telemetry.port_host[edge])]

@@ -17,7 +17,7 @@ from testbed.engines.lab.control.registry import Entry
 from testbed.planning import Plan
 from testbed.ui.live.meter import Flow, Meter
 from testbed.ui.live.picture import LabPicture, picture
-from testbed.ui.live.ways import PairPath, Ways
+from testbed.ui.live.ways import PairPath, PairPaths
 
 _T = TypeVar("_T")
 _STATES_EVERY = 4  # readings
@@ -60,7 +60,7 @@ class LabSource:
     def __init__(self, plan: Plan, name: str, find: Callable[[], Entry | None]) -> None:
         self.plan, self.name = plan, name
         self.picture: LabPicture = {**picture(plan), "lab": name}
-        self.ways = Ways(plan)
+        self.ways = PairPaths(plan)
         self._find = find
         self._entry: Entry | None = None
         self._was_there = False
@@ -194,22 +194,22 @@ def running_lab(name: str | None) -> LabSource:
     finally:
         with_lab.close()
 
-    def again() -> Entry | None:
+    def find_again() -> Entry | None:
         if entry.holds:
             return entry
         same = (one for one in registry.entries() if (one.name, one.digest) == (entry.name, plan.digest))
         return next(same, None)
 
-    return LabSource(plan, entry.name, again)
+    return LabSource(plan, entry.name, find_again)
 
 
 def lab_of_program(plan: Plan, owner: int) -> LabSource:
     """The lab of a plan that a program, by its process number, is about to build and to measure in."""
 
-    def mine() -> Entry | None:
+    def find_own_lab() -> Entry | None:
         return next((one for one in registry.in_use() if one.owner == owner), None)
 
-    return LabSource(plan, plan.scenario.name, mine)
+    return LabSource(plan, plan.scenario.name, find_own_lab)
 
 
 def number_of(text: str, count: int, key: str) -> int:

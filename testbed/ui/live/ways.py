@@ -49,7 +49,7 @@ class PairPath(TypedDict):
     backups: list[SharedBackup]
 
 
-class Ways:
+class PairPaths:
     """Paths of a plan; channels are the physical ones."""
 
     def __init__(self, plan: Plan) -> None:
@@ -137,7 +137,7 @@ class Ways:
         """Those first that have fewest links in common with a path."""
         taken = {channel // 2 for hop in hops for channel in hop["channels"]}
 
-        def shared(backup: Backup) -> int:
+        def count_shared(backup: Backup) -> int:
             return len(taken & {channel // 2 for channels in backup["channels"] for channel in channels})
 
-        return [{**one, "shared": shared(one)} for one in sorted(backups, key=shared)[:_MOST]]
+        return [{**one, "shared": count_shared(one)} for one in sorted(backups, key=count_shared)[:_MOST]]

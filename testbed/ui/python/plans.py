@@ -130,7 +130,7 @@ class PlannedFabric:
     def prove(self) -> Proof:
         """What verification found of delivery, trees, deadlock freedom, members and limits."""
         core = self.core
-        return Proof(core.proved, core.deadlock_free, core.violations)
+        return Proof(core.is_proved, core.deadlock_free, core.violations)
 
     def require_proof(self) -> None:
         """Go on only with a proved plan.

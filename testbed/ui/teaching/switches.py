@@ -129,13 +129,13 @@ class _Reader:
         """Carry out one line."""
         self.said = True
         verb, *rest = words
-        if self._lost(verb.lower()):
+        if self._is_skipped(verb.lower()):
             return
         problem = self._carry_out(verb.lower(), rest)
         if problem:
             self.problems.append(Problem(f"line {number}", problem, self._source))
 
-    def _lost(self, verb: str) -> bool:
+    def _is_skipped(self, verb: str) -> bool:
         """Whether a line belongs to a switch or interface that there is not, which was said at its own line."""
         return (self._no_switch and verb in _WORDS[1:]) or (self._no_port and verb in _WORDS[2:])
 

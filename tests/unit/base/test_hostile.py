@@ -352,5 +352,5 @@ def test_damaged_telemetry(tmp_path, telemetry, name, value, sentence):
     ],
 )
 def test_a_simulation_that_does_not_say_its_flow_control_is_reported(asked, says):
-    run = SimpleNamespace(simulated=True, environment={"simulator": asked})
+    run = SimpleNamespace(is_simulated=True, environment={"simulator": asked})
     assert says in _pace(run).note  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def test_what_was_exported_is_checked_under_its_names():
     plan = replace(plan, topology=named)
     made = export_plan(plan, Options("csv"))
     found = compare_files(plan, made.manifest, made.files)
-    assert found.same, found
+    assert found.is_same, found
     problems: list[Problem] = []
     rows = list(_table("cabling.csv", made.files["cabling.csv"], problems))
     assert problems == []

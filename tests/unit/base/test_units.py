@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.base.units import TimeScale, counted, format_quantity, format_rate, format_seconds, parse_rate
+from testbed.base.units import TimeScale, count_noun, format_quantity, format_rate, format_seconds, parse_rate
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_a_rate_through_the_lab_and_back_is_the_same(dilation, rate):
     [(0, ("link",), "0 links"), (1, ("link",), "1 link"), (1024, ("switch", "es"), "1,024 switches")],
 )
 def test_counts_have_their_noun(count, words, text):
-    assert counted(count, *words) == text
+    assert count_noun(count, *words) == text

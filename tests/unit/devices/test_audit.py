@@ -73,7 +73,7 @@ def test_what_was_exported_has_the_verdict_of_its_plan(name, dialect):
         witness = plan.violations[0].witness
         assert len(finding.witness) == len(witness)
         assert {place.split(":")[0] for place in finding.witness} == {channel.split("→")[0] for channel in witness}
-    assert audit(found.network, pauses=False).passed
+    assert audit(found.network, pauses=False).has_passed
 
 
 FAULTS = {  # what is done to the settings of a 3×3 torus, and what must be found
@@ -316,7 +316,7 @@ def test_hosts_are_where_no_neighbour_is():
             )
     heard = {f"{name}-lldp.json": json.dumps({"lldp": {"interface": rows}}) for name, rows in neighbours.items()}
     found = audited({**{file: text for file, text in files.items() if file != "cabling.csv"}, **heard})
-    assert (found.passed, found.pairs, found.network.hosts[0]) == (True, 72, "s1:swp1")
+    assert (found.has_passed, found.pairs, found.network.hosts[0]) == (True, 72, "s1:swp1")
 
 
 def problems_of(files: dict[str, str]) -> list[str]:
@@ -444,7 +444,7 @@ def two_switches(dialect: str, vlans: str = "10,20", crossed: str = "s2") -> dic
 def test_a_port_channel_is_one_link(dialect):
     """Two cables would be a loop; as one channel they are none, and a VLAN that it lacks cuts the hosts."""
     found = audited(two_switches(dialect))
-    assert (found.passed, found.pairs, found.looping_vlans) == (True, 2, ())
+    assert (found.has_passed, found.pairs, found.looping_vlans) == (True, 2, ())
     assert len(found.network.places) == 4  # a host's port and a channel on each
     without = audited(two_switches(dialect, vlans="20"))
     assert "cut" in {finding.kind for finding in without.findings}
@@ -477,7 +477,7 @@ def test_a_port_channel_of_sonic():
     rows = ["s1,Ethernet0,h1,", "s2,Ethernet0,h2,", "s1,Ethernet4,s2,Ethernet8", "s1,Ethernet8,s2,Ethernet4"]
     files = {f"{name}/config_db.json": json.dumps(tables) for name in ("s1", "s2")}
     found = audited({**files, "cabling.csv": "\n".join(["switch,port,peer,peer_port", *rows, ""])})
-    assert (found.passed, found.pairs, len(found.network.places)) == (True, 2, 4)
+    assert (found.has_passed, found.pairs, len(found.network.places)) == (True, 2, 4)
     tables["PORTCHANNEL_MEMBER"]["PortChannel02|Ethernet0"] = {}
     broken = {**files, "s1/config_db.json": json.dumps(tables), "cabling.csv": "switch,port,peer,peer_port\n"}
     assert "names a port or port channel that is not there" in problems_of(broken)[0]

@@ -87,7 +87,7 @@ def test_a_port_channel_is_what_is_up_at_both_ends_of_its_cables(first, second, 
     cables = cabling(f"s1,{GI}1,s2,{GI}1", f"s1,{GI}2,s2,{GI}2", f"s1,{GI}3,h1,", f"s2,{GI}3,h2,")
     found = found_in({**files, "cabling.csv": cables})
     assert (found.delivered, found.looping_vlans) == (delivered, ())
-    assert found.passed == (delivered == 2)
+    assert found.has_passed == (delivered == 2)
 
 
 def test_a_mark_of_byte_order_is_no_part_of_the_text(tmp_path: Path):

@@ -279,7 +279,7 @@ def test_a_line_that_is_not_understood_is_told_and_is_no_pass(line, tmp_path):
     texts = [ios({1: TRUNK, 2: [*access(10), more]}, "vlan 10") for more in (line, "description x")]
     found = pair(*texts)
     assert found.verdict == "not understood"
-    assert not found.passed
+    assert not found.has_passed
     (sentence,) = found.network.unclear
     assert sentence == f's1.txt line 9: {GI}2: "{line}" may decide which frames the port carries, and is not understood'
     for name, text in (("s1.txt", texts[0]), ("s2.txt", texts[1]), ("cabling.csv", PAIR)):
@@ -544,7 +544,7 @@ NOTHING = [
 def test_nothing_audited_is_no_pass(one, other, why, tmp_path: Path):
     texts = {f"s{n}.txt": ios(said, "vlan 10,20") for n, said in ((1, one), (2, other))}
     found = found_in({**texts, "cabling.csv": PAIR})
-    assert (found.verdict, found.why_not_audited, found.passed) == ("nothing audited", why, False)
+    assert (found.verdict, found.why_not_audited, found.has_passed) == ("nothing audited", why, False)
     for name, text in {**texts, "cabling.csv": PAIR}.items():
         (tmp_path / name).write_text(text)
     code, text = typed("audit", tmp_path)

@@ -230,7 +230,7 @@ def test_addresses_of_ones_own():
     exported = export_plan(made, Options("linux-bridge-iproute2", macs=macs))
     assert "fdb add aa:00:00:00:00:03 dev swp3 master static vlan 10" in exported.files["s1.sh"]
     assert "02:00:00:00" not in "".join(exported.files.values())
-    assert compare_files(made, exported.manifest, exported.files).same
+    assert compare_files(made, exported.manifest, exported.files).is_same
     wrong = {"h1": "aa:00:00:00:00:01", "h2": "aa:00:00:00:00:01", "h4": "ab:00:00:00:00:04", "h5": "aa-00"}
     assert refusal(made, "csv", macs=wrong) == [
         'macs: names h4, which is not a host of test. Did you mean "h3"?',
@@ -273,7 +273,7 @@ def test_ports_by_which_only_broadcasts_arrive_get_a_vlan_for_them():
         assert {port.pvid for port in switch.ports} >= vlans
         assert not vlans & set(switch.table.vlan.tolist())
     exported = export_plan(made, Options("linux-bridge-iproute2"))
-    assert compare_files(made, exported.manifest, exported.files).same
+    assert compare_files(made, exported.manifest, exported.files).is_same
 
 
 def test_no_identifier_left_for_that_vlan():

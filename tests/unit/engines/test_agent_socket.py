@@ -25,7 +25,7 @@ _SHORT = 100_000
 def agent() -> Agent:
     """One that has built nothing, of which no long request is taken."""
     made = Agent()
-    made.lab.longest = _SHORT
+    made.lab.max_request = _SHORT
     return made
 
 

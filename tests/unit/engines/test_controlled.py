@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from testbed.base.errors import LabError
-from testbed.base.messages import ControllerStatus, Deviation, RefusedSwitch, ShortCuts, SwitchState
+from testbed.base.messages import ControllerStatus, Deviation, FastPathEntries, RefusedSwitch, SwitchState
 from testbed.base.model import Rule
 from testbed.engines.lab.control.controller import describe_late_switches
 from testbed.engines.ovs.checks import deviations
@@ -54,7 +54,7 @@ def test_a_run_without_a_controller_has_nothing_to_report():
 def test_a_switch_without_its_fast_path_is_a_warning():
     slow = lab(None, {})
     slow.facts.fast_path = True
-    slow.short_cuts = lambda: ShortCuts({}, {"s2": "a rule learns addresses"}, 1)
+    slow.short_cuts = lambda: FastPathEntries({}, {"s2": "a rule learns addresses"}, 1)
     assert deviations(PLAN, slow) == [Deviation(False, "the fast path of s2 was off: a rule learns addresses")]
 
 

@@ -22,7 +22,7 @@ def order(share: float | None) -> BuildOrder:
 def test_hosts_without_a_share_have_no_group():
     shares = HostShares()
     assert shares.give(order(None)) == shares.files() == {}
-    assert not shares.given
+    assert not shares.has_shares
     assert shares.read_back() is None
     assert shares.problems() == []
 
@@ -32,7 +32,7 @@ def test_a_share_is_given_read_back_and_given_anew(tmp_path):
     shares.hierarchy = Hierarchy(tmp_path, 2)
     files = shares.give(order(0.1))
     assert files == shares.files() == {h: str(tmp_path / "testbed-lab-x-1" / h / "cgroup.procs") for h in ("h1", "h2")}
-    assert shares.given
+    assert shares.has_shares
     assert shares.read_back() == CpuShare(processors=0.1, quota_us=1000, period_us=10000)
     assert shares.give(order(0.05)) == files
     assert shares.read_back() == CpuShare(processors=0.05, quota_us=1000, period_us=20000)

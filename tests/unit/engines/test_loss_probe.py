@@ -72,9 +72,9 @@ def test_two_hosts_count_what_they_hear(force, port, tmp_path):
         one.close()
     there, back = loss_probe.parse(PAIRS, 1000, outputs)
     assert there.sent > 250
-    assert (there.lost, there.duplicates, there.broken) == (1, 1, "")
+    assert (there.lost_count, there.duplicates, there.broken) == (1, 1, "")
     assert there.lost_at == (0.1,)
-    assert (back.lost, back.duplicates, back.disordered) == (0, 0, 0)
+    assert (back.lost_count, back.duplicates, back.disordered) == (0, 0, 0)
     assert back.received == back.sent
     assert 0 < back.one_way["min"] <= back.one_way["mean"] <= back.one_way["max"]
     assert there.echoes >= 3

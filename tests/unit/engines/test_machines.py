@@ -19,6 +19,7 @@ from testbed.base.messages import (
     Disturbance,
     Disturbed,
     Facts,
+    FastPathEntries,
     FrameCounts,
     LinkChange,
     LinkReadings,
@@ -28,7 +29,6 @@ from testbed.base.messages import (
     Output,
     PairReadings,
     Process,
-    ShortCuts,
     Snapshot,
     Status,
 )
@@ -292,7 +292,7 @@ def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
     _, _, parts, _ = divided
     dumps = [{name: [name] for name in part.order.switches} for part in parts]
     assert ask.DumpFlows().merge(parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
-    cuts = [ShortCuts({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
+    cuts = [FastPathEntries({name: (name,) for name in part.order.switches}, {}, 3) for part in parts]
     assert len(ask.DumpShortCuts().merge(parts, cuts).entries) == 16
     wanted = tuple((f"s{n}", f"in_port={n}") for n in (16, 1, 9, 2, 16))
     asked: Any = ask.Trace(wanted).for_parts(parts)

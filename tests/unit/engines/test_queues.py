@@ -17,7 +17,7 @@ from testbed.base.errors import CapabilityError, InputError
 from testbed.base.files import code_digest
 from testbed.base.isolated import make_module_prefix
 from testbed.engines.machine.cluster import open_cluster, worker_code
-from testbed.engines.machine.queues import Queue, queued
+from testbed.engines.machine.queues import Queue, submit_workers
 
 # dask-jobqueue never closes the files with the keys that it makes for workers.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]
@@ -98,7 +98,7 @@ def test_a_job_of_slurm_starts_a_worker_that_does_what_it_is_given_and_is_cancel
 
 
 def _begin(queue: Queue) -> None:
-    with queued(queue, insecure=True):
+    with submit_workers(queue, insecure=True):
         pytest.fail("there is no such queue")
 
 

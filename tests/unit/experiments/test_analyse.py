@@ -99,7 +99,7 @@ def test_loads_are_those_of_the_paths_one_by_one(plan):
         found = load_of(topology, plan.routes, pattern, seed)
         assert (found.flows == count).all()
         assert found.demand == pytest.approx(demand)
-        assert (found.max, found.idle) == (count.max(initial=0), (count == 0).sum())
+        assert (found.max, found.idle_channels) == (count.max(initial=0), (count == 0).sum())
         assert found.mean == pytest.approx(count.mean() if len(count) else 0)
         received = np.bincount(
             [end for _, end in pairs], [1 / sent[source] for source, _ in pairs], minlength=len(sent)

@@ -90,7 +90,7 @@ def test_an_invalid_run_is_never_averaged_in():
 def test_only_invalid_runs_are_shown_but_have_no_relation():
     runs = [flat(9e8), torus(4.5e8, verdict="invalid")]
     row = rows_of(compare(runs))["torus4"]
-    assert (row.verdict, row.usable, row.spread.median, row.relative) == ("invalid", False, 4.5e8, None)
+    assert (row.verdict, row.is_usable, row.spread.median, row.relative) == ("invalid", False, 4.5e8, None)
     assert "(450)" in table_text(compare(runs))
 
 

@@ -77,7 +77,7 @@ def test_programs_tell_what_was_sent_and_what_arrived(monkeypatch):
     printed, _ = listening.communicate(timeout=60)
     found = parse(sending.stdout, printed)
     assert len(found.sent) == 100
-    assert found.lost == 0
+    assert found.lost_count == 0
     assert (found.received >= found.sent).all()
     assert PROGRAM.exists()
 
@@ -89,7 +89,7 @@ def test_other_output_of_a_probe_is_told():
 
 def test_datagrams_are_lost_until_one_arrives_again():
     whole = passage(range(300, 320))
-    assert whole.lost == 20
+    assert whole.lost_count == 20
     assert whole.back_after(100.2995, 100.2995) == pytest.approx(0.021)
     assert whole.sent_between(100.0, 100.3).back_after(100.0, 100.0) is None
     assert passage(range(300, 1000)).back_after(100.3, 100.3) is None

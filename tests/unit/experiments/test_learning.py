@@ -58,7 +58,7 @@ def taught(plan: Plan) -> LearningOracle:
 
 def test_learning_is_a_plan_of_its_own():
     assert isinstance(PLAN.vlans, LearningPlan)
-    assert PLAN.proved
+    assert PLAN.is_proved
     assert len(PLAN.rules) == count_rules(PLAN.topology, PLAN.vlans)
     assert not [rule for rule in PLAN.rules if (rule.table, rule.priority) == (1, 200)]
     again = plan_from_json(plan_to_json(PLAN))
@@ -189,7 +189,7 @@ def bundled(ageing: int = 0) -> Plan:
 def test_of_a_bundle_switches_learn_its_number_and_never_a_member(ageing):
     plan = bundled(ageing)
     assert plan.bundles is not None
-    assert plan.proved
+    assert plan.is_proved
     assert len(plan.rules) == count_rules(plan.topology, plan.vlans, plan.bundles)
     kinds: dict[int, dict[int | str, str]] = {}
     for rule in plan.rules:

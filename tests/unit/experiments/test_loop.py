@@ -51,7 +51,7 @@ def test_bytes_of_pairs_are_those_since_the_reading_before():
 def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
     plan = plan_of("ring", {"kind": "north_last"}, switches=4)
     rungs = tuple(list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1)))
-    off = len(rungs[1].off)
+    off = len(rungs[1].off_links)
     loads = (Stretch(0.0, 4.0, "a"), Stretch(5.0, 9.0, "b"))
     turn = LoopRound((), (), loads, ((0.0, 0), (2.0, off), (4.5, 0), (8.0, off)))
     found = LoopResult(Rule(), POWER_MODELS["PC5324"], rungs, (80.0, 60.0), (turn,), ())
@@ -64,7 +64,7 @@ def test_other_rungs_are_foretold_by_the_traffic_of_now():
     plan = plan_of("ring", {"kind": "north_last"}, switches=4)
     rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
     plans = [rung.plan for rung in rungs]
-    (off,) = rungs[1].off
+    (off,) = rungs[1].off_links
     traffic = bytes_between(PairReadings(0.0), PairReadings(1.0, ((0, 1, 400), (2, 3, 400))), 4)
     uses = uses_of(plans, 0, traffic, 0.3)
     assert uses[0] == 0.3

@@ -245,7 +245,7 @@ def test_a_tolerance_that_takes_no_gain_for_one_is_refused(tmp_path):
         "the paper says that neither is ahead, tolerance_of: number"
     ]
     (item,) = tables(tmp_path, text.replace("    unit: ×", "    unit: ×\n    tolerance_of: gain"))
-    assert item.rows[0].allowed == pytest.approx(0.15 * 0.04)
+    assert item.rows[0].tolerated_difference == pytest.approx(0.15 * 0.04)
 
 
 def test_a_caveat_is_shown_beside_a_number_that_agrees(tmp_path):

@@ -210,9 +210,9 @@ def test_a_ladder_takes_links_of_bundles_one_by_one():
     plan = make_plan(parse_scenario(text, "test"))
     rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1))
     assert len(rungs) > 1
-    assert rungs[0].off == ()
-    assert all(set(fewer.off) > set(more.off) for more, fewer in itertools.pairwise(rungs))
-    assert max(rungs[-1].off) > plan.topology.link_count
+    assert rungs[0].off_links == ()
+    assert all(set(fewer.off_links) > set(more.off_links) for more, fewer in itertools.pairwise(rungs))
+    assert max(rungs[-1].off_links) > plan.topology.link_count
     assert rungs[-1].plan.powered_off is not None
 
 
@@ -291,7 +291,7 @@ def test_times_of_lone_frames_that_ports_do_not_hold_are_marked(holds):
     samples = loss_samples(context, [loss])
     marked = {sample.metric for sample in samples if sample.labels.get("unheld")}
     assert marked == (set() if holds else {"one_way_min", "one_way_mean", "one_way_max"})
-    table = regulate_command._changed([("fixed path", "one-way latency", 1, 2, 3)], 2, 1, unheld=not holds)
+    table = regulate_command._table_changes([("fixed path", "one-way latency", 1, 2, 3)], 2, 1, unheld=not holds)
     assert list(table.columns[1].cells) == ["one-way latency" if holds else "one-way latency †"]
 
 

@@ -154,7 +154,7 @@ def test_a_manager_is_killed_and_started_by_its_name():
     outlooks = failure_outlooks(plan)[0]
     changes = [outlook.change for outlook in outlooks]
     assert [change.manager for change in changes] == [True] * 3
-    assert not any(outlook.failed.any or outlook.diversion.hit.any() for outlook in outlooks)
+    assert not any(outlook.failed.has_failed or outlook.diversion.hit.any() for outlook in outlooks)
     assert disturbance(plan.topology, changes[0]) == Disturbance(up=False, at=1.0, manager=True)
     assert disturbance(plan.topology, changes[1]) == Disturbance(up=True, at=2.0, manager=True)
 

@@ -251,9 +251,9 @@ def test_arp_by_broadcast_needs_broadcasts():
             'test.yaml: lab.arp: "broadcast" needs broadcasts and assignment.flood: none drops them, so no host would '
             "learn an address; use arp: static, or flood: tree"
         )
-        assert scenario_plan(mesh, {"kind": kind}, lab={"arp": "broadcast"}).proved
-        assert scenario_plan(mesh, {"kind": kind, "flood": "none"}).proved
-    assert scenario_plan(mesh, {"kind": "fixed"}, lab={"arp": "broadcast"}).proved
+        assert scenario_plan(mesh, {"kind": kind}, lab={"arp": "broadcast"}).is_proved
+        assert scenario_plan(mesh, {"kind": kind, "flood": "none"}).is_proved
+    assert scenario_plan(mesh, {"kind": "fixed"}, lab={"arp": "broadcast"}).is_proved
 
 
 def test_ports_that_no_path_uses_are_shut():
@@ -389,7 +389,7 @@ def test_a_cycle_in_what_the_tables_do_is_a_deadlock():
 
 def test_switch_models_hold_for_local_plans():
     plan = scenario_plan({"kind": "mesh", "sizes": [3, 3]}, {"kind": "renamed"}, switch_model="PC5324")
-    assert plan.proved
+    assert plan.is_proved
     found = verify(plan.topology, plan.routes, plan.vlans, SwitchModel("small", 5, 1, 100))
     assert [v.sentence.split(";")[0] for v in found] == ["s1 needs 2 VLANs and a small has 1"]
     openflow = scenario_plan({"kind": "mesh", "sizes": [3, 3]}, {"kind": "openflow"}, switch_model="PC5324")

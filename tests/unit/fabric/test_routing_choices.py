@@ -87,7 +87,7 @@ def test_ecmp_without_alternatives_says_so_and_is_one_path():
 
 
 def test_ecmp_is_deadlock_free_on_a_clos_and_refused_with_the_cycle_on_a_mesh_whatever_the_hash_draws():
-    assert plan_of("fat_tree", {"kind": "ecmp"}, up=2, down=2, rounds=3).proved
+    assert plan_of("fat_tree", {"kind": "ecmp"}, up=2, down=2, rounds=3).is_proved
     for seed in range(3):
         plan = plan_of("mesh", {"kind": "ecmp", "seed": seed}, sizes=[2, 3])
         assert [violation.invariant for violation in plan.violations] == ["deadlock"]
@@ -109,7 +109,7 @@ def test_paths_that_are_not_among_the_choices_are_found():
 
 def test_a_plan_without_tables_is_built_by_no_engine_and_written_for_no_switch():
     plan = make_plan(scenario_of({"topology": CLOS, "routing": {"kind": "ecmp"}}))
-    assert (plan.proved, plan.rules) == (True, ())
+    assert (plan.is_proved, plan.rules) == (True, ())
     with pytest.raises(InputError, match=r'assignment.kind: "model" has no tables .* set engine: simulate'):
         plan.require_tables()
     named = make_plan(scenario_of({"topology": CLOS, "routing": {"kind": "ecmp"}, "switch_model": "PC6224"}))

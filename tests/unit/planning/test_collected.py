@@ -107,6 +107,6 @@ def test_differences_name_every_end_that_is_silent_and_no_other(data: st.DataObj
     names = {f"{topology.switch_name(switch)}-eth{port}" for switch, port in silent}
     assert names <= set(sentences)
     assert (not silent) == (not sentences)
-    planned = {end for end in found.planned if found.joined.get(end) == found.planned[end]}
+    planned = {end for end in found.planned if found.neighbours.get(end) == found.planned[end]}
     assert {f"{topology.switch_name(switch)}-eth{port}" for switch, port in planned}.isdisjoint(sentences)
-    assert len(found.links()) == len({frozenset(pair) for pair in found.joined.items()})
+    assert len(found.links()) == len({frozenset(pair) for pair in found.neighbours.items()})

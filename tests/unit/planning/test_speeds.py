@@ -132,9 +132,9 @@ def test_a_link_that_nothing_goes_round_keeps_its_speed():
     matrix[0, 1], matrix[1, 2] = 100.0, 1.0
     choice = choose_links(plan, Traffic("mine", matrix, "a test"), slower=True)
     assert choice.selection.speeds == ("1G", "10M")
-    assert (choice.slower, choice.plan.speeds.tolist()) == ((1,), [1.0, 0.01])
-    kept = keep_full_speed(choice, list_unavoidable(plan, choice.slower))
-    assert (kept.slower, kept.selection.speeds, kept.plan.speeds) == ((), ("1G", "1G"), None)
+    assert (choice.slowed_links, choice.plan.speeds.tolist()) == ((1,), [1.0, 0.01])
+    kept = keep_full_speed(choice, list_unavoidable(plan, choice.slowed_links))
+    assert (kept.slowed_links, kept.selection.speeds, kept.plan.speeds) == ((), ("1G", "1G"), None)
 
 
 def test_datagrams_that_watch_leave_room_on_slow_links(ring):

@@ -36,7 +36,7 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_a_stored_plan_is_read_whole(name):
     found = proved_plan(plan_to_json(PLANS[name]), "plan.json")
-    assert (found.digest, found.violations, found.proved) == (PLANS[name].digest, PLANS[name].violations, True)
+    assert (found.digest, found.violations, found.is_proved) == (PLANS[name].digest, PLANS[name].violations, True)
 
 
 SCENARIOS = [
@@ -99,7 +99,7 @@ def test_a_violation_that_is_struck_out_or_hidden_by_expect():
     raw["scenario"]["expect"] = "proved"
     assert "expect" in refused(raw)
     del raw["scenario"]["expect"]
-    assert not proved_plan(json.dumps(raw), "p.json").proved
+    assert not proved_plan(json.dumps(raw), "p.json").is_proved
 
 
 def test_rules_for_other_programs_must_follow_from_the_tables():

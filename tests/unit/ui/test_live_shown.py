@@ -19,7 +19,7 @@ from testbed.scenario import parse_scenario
 from testbed.ui.live.meter import Meter
 from testbed.ui.live.picture import picture
 from testbed.ui.live.replay import RunSource
-from testbed.ui.live.ways import Ways
+from testbed.ui.live.ways import PairPaths
 from tests.fabrics import plan_of
 from tests.runs import head
 from tests.unit.experiments.test_telemetry import START, record
@@ -87,11 +87,11 @@ def test_a_fabric_that_is_too_large_is_refused():
 def test_a_way_by_the_rules_is_the_plans_path_and_says_the_tags():
     plan = plan_of("torus", sizes=[4, 4])
     way = follow_frame(plan, dumped(plan), None, 0, 10)
-    told = Ways(plan).describe(way, 0, 10)
+    told = PairPaths(plan).describe(way, 0, 10)
     assert told["planned"]
     assert told["arrives"]
     assert {hop["vlan"] for hop in told["hops"]} == {int(plan.vlans.vlan_ids[plan.vlans.pvid[0]])}
-    assert [hop["channels"] for hop in told["hops"]] == Ways(plan).planned_channels(0, 10)
+    assert [hop["channels"] for hop in told["hops"]] == PairPaths(plan).planned_channels(0, 10)
     assert told["backups"] == []
 
 
@@ -99,13 +99,13 @@ def test_a_way_that_leaves_the_plan_is_seen():
     plan = plan_of("torus", sizes=[4, 4])
     rules = dumped(plan)
     rules["s1"] = []
-    told = Ways(plan).describe(follow_frame(plan, rules, None, 0, 10), 0, 10)
+    told = PairPaths(plan).describe(follow_frame(plan, rules, None, 0, 10), 0, 10)
     assert (told["planned"], told["arrives"], told["hops"]) == (False, False, [])
 
 
 def test_backup_vlans_are_told_and_the_farthest_from_the_path_first():
     plan = make_plan(parse_scenario(MANAGED, "managed.yaml"))
-    told = Ways(plan).describe(None, 0, 10)
+    told = PairPaths(plan).describe(None, 0, 10)
     assert len(told["backups"]) > 1
     shared = [one["shared"] for one in told["backups"]]
     assert shared == sorted(shared)
@@ -151,7 +151,7 @@ def test_a_finished_run_is_played_reading_by_reading(finished):
     assert series["waiting"] == [7] * 6
     assert run.series("0", 9)["waiting"] == []
     assert run.host("0", 1) == {"sent": [3, 4, 5], "received": [1, 4, 7], "why_not": ""}
-    assert run.trace_path(0, 2)["hops"] == [{"channels": one} for one in Ways(run.plan).planned_channels(0, 2)]
+    assert run.trace_path(0, 2)["hops"] == [{"channels": one} for one in PairPaths(run.plan).planned_channels(0, 2)]
     json.dumps(run.picture)
 
 

@@ -179,11 +179,11 @@ def test_the_fabric_is_drawn(four, tmp_path, suffix):
 def test_a_choice_is_a_proved_plan_whose_paths_avoid_what_is_off():
     plan = plan_of("torus", sizes=[4, 4], parallel_links=3)
     choice = choose_links(plan, of_pattern("transpose", plan.topology, 1))
-    assert choice.plan.proved
+    assert choice.plan.is_proved
     assert choice.plan.digest != plan.digest
-    assert not choice.plan.vlans.tagged_links[:, list(choice.off)].any()
+    assert not choice.plan.vlans.tagged_links[:, list(choice.off_links)].any()
     assert not set(choice.plan.vlans.vlan_ids.tolist()) & set(plan.vlans.vlan_ids.tolist())
-    assert len(choice.names) == len(choice.off) == 64
+    assert len(choice.names) == len(choice.off_links) == 64
 
 
 def test_links_without_which_switches_are_apart_are_refused():

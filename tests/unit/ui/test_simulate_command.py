@@ -73,7 +73,7 @@ def test_a_table_a_figure_and_a_folder(typed, tmp_path):
     drawn = "".join(ElementTree.fromstring((folder / "latency.svg").read_text()).itertext())
     assert "Accepted traffic (flits/host/cycle)" in drawn
     stored = load_run(folder)
-    assert (stored.manifest["verdict"], stored.manifest["kind"], stored.simulated) == ("pass", "simulation", True)
+    assert (stored.manifest["verdict"], stored.manifest["kind"], stored.is_simulated) == ("pass", "simulation", True)
     assert [(s.labels["rate"], s.labels["repeat"]) for s in stored.samples if s.metric == "accepted"] == [
         (load, seed) for load in ("0.1", "0.3", "0.9") for seed in "12"
     ]

@@ -65,7 +65,7 @@ def test_bounds():
         storm_plan(4, 2, "fast")
     with pytest.raises(InputError, match=r'^engine: .*Did you mean "realtime"\?'):
         storm_plan(4, 2, "1 Mbit/s", "realtim")
-    assert storm_plan(4, 2, "1 Mbit/s").proved
+    assert storm_plan(4, 2, "1 Mbit/s").is_proved
 
 
 def test_the_drawing_names_both_courses():

@@ -34,9 +34,9 @@ class Agent:
         self._lock = threading.Lock()
 
     @property
-    def longest(self) -> int:
+    def max_request(self) -> int:
         """Bytes of a request at most."""
-        return self.lab.longest
+        return self.lab.max_request
 
     def answer(self, operation: Operation[Any], progress: Progress) -> Any:
         """Carry out one operation."""

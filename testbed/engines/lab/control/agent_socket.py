@@ -37,7 +37,7 @@ class Answerer(Protocol):
     """What carries requests out."""
 
     @property
-    def longest(self) -> int:
+    def max_request(self) -> int:
         """Bytes of a request at most."""
 
     def answer(self, operation: Operation[Any], progress: Progress) -> Any:
@@ -85,7 +85,7 @@ def serve(agent: Answerer, connection: socket.socket) -> None:
         send(progress=text)
 
     with connection, suppress(BrokenPipeError, ConnectionResetError):
-        lines = _Lines(connection, lambda: agent.longest)
+        lines = _Lines(connection, lambda: agent.max_request)
         while True:
             try:
                 line = next(lines, None)

@@ -19,6 +19,7 @@ from testbed.base.messages import (
     Disturbance,
     Disturbed,
     Facts,
+    FastPathEntries,
     Flow,
     FrameCounts,
     LinkReadings,
@@ -28,7 +29,6 @@ from testbed.base.messages import (
     PairReadings,
     PathTrace,
     PlanMove,
-    ShortCuts,
     Status,
     Tap,
 )
@@ -289,7 +289,7 @@ class LabClient:
         """The rules of all running switches by switch: lines of `ovs-ofctl --no-stats --no-names dump-flows`."""
         return self._ask(ask.DumpFlows())
 
-    def short_cuts(self) -> ShortCuts:
+    def short_cuts(self) -> FastPathEntries:
         """What the fast path holds."""
         return self._ask(ask.DumpShortCuts())
 

@@ -80,14 +80,14 @@ def merge_link_readings(parts: Sequence[Part], answers: Sequence[LinkReadings]) 
     def directions(part: Part) -> list[int]:
         return [*part.channels, *(channels + host for host in part.hosts)]
 
-    def both(part: Part) -> list[int]:
+    def list_ports(part: Part) -> list[int]:
         return [*directions(part), *(channels + hosts + host for host in part.hosts)]
 
     return LinkReadings(
         time=answers[0].time,
         dilation=answers[0].dilation,
-        bytes=gather_in_order(parts, both, [one.bytes for one in answers]),
-        frames=gather_in_order(parts, both, [one.frames for one in answers]),
+        bytes=gather_in_order(parts, list_ports, [one.bytes for one in answers]),
+        frames=gather_in_order(parts, list_ports, [one.frames for one in answers]),
         rates=gather_in_order(parts, directions, [one.rates for one in answers]),
         waiting=gather_in_order(parts, directions, [one.waiting for one in answers]),
         drops=gather_in_order(parts, directions, [one.drops for one in answers]),

@@ -21,6 +21,7 @@ from testbed.base.messages import (
     Disturbance,
     Disturbed,
     Facts,
+    FastPathEntries,
     FrameCounts,
     LinkReadings,
     LinkState,
@@ -28,7 +29,6 @@ from testbed.base.messages import (
     Observation,
     PairReadings,
     PlanMove,
-    ShortCuts,
     Status,
 )
 from testbed.engines.lab.control import merging
@@ -292,17 +292,17 @@ class DumpFlows(
         return merging.merge_maps(answers)
 
 
-class DumpShortCuts(PartwiseOperation[ShortCuts], name="short cuts", concurrent=True):
+class DumpShortCuts(PartwiseOperation[FastPathEntries], name="short cuts", concurrent=True):
     """The fast path's entries, as the kernel has them."""
 
-    def carry_out(self, lab: RunningLab, progress: Progress) -> ShortCuts:
+    def carry_out(self, lab: RunningLab, progress: Progress) -> FastPathEntries:
         """Read them."""
         return lab.need_fabric().dump_short_cuts()
 
-    def merge(self, parts: Sequence[Part], answers: Sequence[ShortCuts]) -> ShortCuts:
+    def merge(self, parts: Sequence[Part], answers: Sequence[FastPathEntries]) -> FastPathEntries:
         """Of all switches."""
         entries, off = (merging.merge_maps(getattr(one, what) for one in answers) for what in ("entries", "off"))
-        return ShortCuts(entries, off, 0)
+        return FastPathEntries(entries, off, 0)
 
 
 class DumpGroups(

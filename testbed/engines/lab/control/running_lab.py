@@ -54,7 +54,7 @@ class RunningLab:
         self.switches = OpenVSwitch(FOLDER / OPEN_VSWITCH)
         self.fabric: LabNetwork | None = None
         self.facts: Facts | None = None
-        self.longest = scaled_limit(WHOLE_FILE)
+        self.max_request = scaled_limit(WHOLE_FILE)
         self.shares = HostShares()
         self.controller = LabController(FOLDER)
         self.speeds_lock = threading.Lock()
@@ -172,7 +172,7 @@ class RunningLab:
         """Give the links other rates, and the hosts another share of the processors; arguments as of SetRates."""
         fabric = self.need_fabric()
         fabric.reshape(link_rate, host_rate, dilation)
-        if self.shares.given:
+        if self.shares.has_shares:
             fabric.order = replace(fabric.order, cpu_share=cpu_share)
             self.shares.give(fabric.order)
         self.controller.tell_dilation(dilation)
@@ -185,7 +185,7 @@ class RunningLab:
     def _write_state(self, fabric: LabNetwork) -> None:
         """Store what Mininet's command line needs to adopt the lab, which is built now."""
         plan = (FOLDER / PLAN).stat().st_size if (FOLDER / PLAN).exists() else 0
-        self.longest = max(_SHORT, _PLANS * plan)
+        self.max_request = max(_SHORT, _PLANS * plan)
         STATE.write_text(encode(LabState(fabric.order, fabric.holders, self.shares.files())))
 
     def ping_all_pairs(self) -> list[tuple[str, str]]:

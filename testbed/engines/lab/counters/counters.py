@@ -43,11 +43,11 @@ def read_carried(order: BuildOrder) -> tuple[tuple[Count, ...], tuple[Count, ...
     with closing(PortCounters([*channels, *hosts])) as counters:
         ports, at = counters.read_at()
 
-    def counted(way: str) -> tuple[Count, ...]:
+    def read_direction(way: str) -> tuple[Count, ...]:
         columns = [LINK_FIGURES.index(f"{way}_bytes"), LINK_FIGURES.index(f"{way}_packets")]
         return tuple(Count(size, frames) for size, frames in ports[:, columns].tolist())
 
-    return counted("tx")[: len(channels)], counted("rx")[len(channels) :], at
+    return read_direction("tx")[: len(channels)], read_direction("rx")[len(channels) :], at
 
 
 def snapshot(

@@ -155,7 +155,7 @@ def in_network_of(pid: int, make: Callable[[], _T], proc: Path = Path("/proc")) 
         OSError: the process is gone.
     """
 
-    def inside() -> _T:
+    def enter_network() -> _T:
         with (proc / str(pid) / "ns/net").open("rb") as namespace:
             if _libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
                 code = ctypes.get_errno()
@@ -164,4 +164,4 @@ def in_network_of(pid: int, make: Callable[[], _T], proc: Path = Path("/proc")) 
 
     # A thread that has moved cannot be used for anything else; the pool ends it.
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(inside).result()
+        return pool.submit(enter_network).result()

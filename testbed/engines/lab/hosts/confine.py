@@ -92,11 +92,11 @@ def start_with_seccomp(access: Access, start: Callable[[], _T]) -> _T:
     if access == "write":
         return start()
 
-    def behind() -> _T:
+    def start_confined() -> _T:
         forbid()
         return start()
 
-    return run_in_thread_namespace(behind)
+    return run_in_thread_namespace(start_confined)
 
 
 def forbid() -> None:

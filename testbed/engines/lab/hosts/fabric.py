@@ -15,7 +15,15 @@ from mininet.net import Mininet
 
 from testbed.base.errors import LabError
 from testbed.base.ethernet import VLAN_TAG, WIRE_OVERHEAD
-from testbed.base.messages import FrameCounts, LinkChange, LinkReadings, LinkState, PairReadings, ShortCuts, Snapshot
+from testbed.base.messages import (
+    FastPathEntries,
+    FrameCounts,
+    LinkChange,
+    LinkReadings,
+    LinkState,
+    PairReadings,
+    Snapshot,
+)
 from testbed.engines.lab.counters import counters, kernel_files
 from testbed.engines.lab.hosts.commands import how_it_ended, in_host, run, run_each
 from testbed.engines.lab.hosts.host_view import is_hidden, program_folders, show, start_holders
@@ -553,12 +561,12 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         if self.short_cuts is not None:
             self.short_cuts.settle()
 
-    def dump_short_cuts(self) -> ShortCuts:
+    def dump_short_cuts(self) -> FastPathEntries:
         """The entries of the fast path, as the kernel has them when rules are at rest."""
         if self.fast_path is None or self.short_cuts is None:
-            return ShortCuts({}, dict.fromkeys(self.order.switches, self.why_slow), 0)
+            return FastPathEntries({}, dict.fromkeys(self.order.switches, self.why_slow), 0)
         self.short_cuts.settle()
-        return ShortCuts(self.fast_path.dump(), self.short_cuts.why_off(), self.fast_path.map_id)
+        return FastPathEntries(self.fast_path.dump(), self.short_cuts.why_off(), self.fast_path.map_id)
 
     def ports_of(self, channels: Sequence[int], hosts: Sequence[int] = ()) -> list[str]:
         """Interfaces of switches that send into some channels, and to some hosts.
@@ -584,7 +592,7 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         require_numbers("switch", numbers, len(self.order.switches))
         return [self.order.switches[number] for number in numbers]
 
-    def killed(self) -> list[str]:
+    def list_killed(self) -> list[str]:
         """Names of switches that were killed and not started since."""
         return self.open_vswitch.killed_switches
 

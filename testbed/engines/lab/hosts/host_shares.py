@@ -40,7 +40,7 @@ class HostShares:
         self._group: cgroup.LabGroup | None = None
 
     @property
-    def given(self) -> bool:
+    def has_shares(self) -> bool:
         """Whether hosts have shares."""
         return self._group is not None
 

@@ -206,11 +206,11 @@ class LoadRunner:
             load.telemetry, self._folder / RECORD, load.departures, list(fabric.port_rates().values())
         ) as started:
 
-            def both() -> None:
+            def start_all() -> None:
                 started()
                 timeline.start()
 
-            found = self._processes(load, fabric, both, wanted)
+            found = self._processes(load, fabric, start_all, wanted)
         return replace(found, record=RECORD, no_matrix=telemetry.no_matrix)
 
     def _need_telemetry(self, fabric: LabNetwork) -> Telemetry:

@@ -39,7 +39,7 @@ class Trial:
     job: str = ""  # what MPI job was run; empty = UDP flows
 
     @property
-    def passed(self) -> bool:
+    def has_kept_up(self) -> bool:
         """Whether the lab kept up."""
         return self.verdict == Verdict.PASS.word
 
@@ -62,7 +62,7 @@ class DilationChoice:
     @property
     def failed_with_job(self) -> float:
         """The largest dilation at which the lab did not keep up with the job; 0 = none."""
-        return max((one.dilation for one in self.tried if one.job and not one.passed), default=0.0)
+        return max((one.dilation for one in self.tried if one.job and not one.has_kept_up), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Search:
     @property
     def jobs_failed(self) -> list[Trial]:
         """Trials with a job in which the lab did not keep up."""
-        return [one for one in self.trials if one.job and not one.passed]
+        return [one for one in self.trials if one.job and not one.has_kept_up]
 
     def find_smallest(self, *, with_job: bool) -> float | None:
         """The smallest dilation at which the lab keeps up with flows and, if asked, with a job; None = there is none.
@@ -96,7 +96,7 @@ class _Search:
             enough = time.monotonic() - self.began > _MOST_SECONDS
             if step is None or (enough and (best is not None or self.jobs_failed)):
                 return best
-            if not any(one.passed and one.dilation <= step for one in self.trials if not one.job):
+            if not any(one.has_kept_up and one.dilation <= step for one in self.trials if not one.job):
                 self._try(step, None)
             if with_job and self._summarise_trials(with_job).get(step, True):
                 self._try(step, pilot_job(self.plan, step, modelled=bool(self.lab.facts.pace)))
@@ -107,7 +107,7 @@ class _Search:
         """Dilation → whether the lab kept up with all that was tried there."""
         counted = [one for one in self.trials if with_job or not one.job]
         return {
-            step: all(one.passed for one in counted if one.dilation == step)
+            step: all(one.has_kept_up for one in counted if one.dilation == step)
             for step in dict.fromkeys(one.dilation for one in counted)
         }
 

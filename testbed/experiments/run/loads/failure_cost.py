@@ -86,8 +86,8 @@ def assess(
                 "manager_takeover": max((one.ended - one.began for one in deposed if not one.error), default=None),
                 "recovery": _find_latest([event.recovered for event in heard], death),
                 "settled": _find_latest([event.settled for event in heard], death),
-                "frames_lost": sum(window.lost for window in windows),
-                "lost_by_pair": [window.lost for window in windows],
+                "frames_lost": sum(window.lost_count for window in windows),
+                "lost_by_pair": [window.lost_count for window in windows],
                 "hosts_moved": sum(event.hosts_moved for event in heard),
                 "cut_off": int(outlook.cut.sum()),
                 "without_backup": int(outlook.diversion.waiting.sum()),
@@ -98,7 +98,7 @@ def assess(
         if not heard and len(managers) < len(numbers):
             found.findings.append((Verdict.FAIL, f'the controller did not notice "{words}"'))
         for (source, end), passage, window in zip(pairs, passages, windows, strict=True):
-            silent = window.silent > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)
+            silent = window.outage > min(on_the_way, np.ptp(window.sent) / 2 if len(window.sent) else np.inf)
             if (silent or passage.sent_between(over, following).all_lost) and not outlook.cut[source, end]:
                 pair = f"{topology.host_name(source)}→{topology.host_name(end)}"
                 found.findings.append((Verdict.FAIL, f'nothing of {pair} arrived any more after "{words}"'))

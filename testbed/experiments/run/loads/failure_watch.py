@@ -150,7 +150,7 @@ class FailureWatch:
     def _repair(self) -> None:
         """Bring up whatever the events have left dead, and wait until the first tables are back."""
         last = self.outlooks[-1].failed
-        if last.any:
+        if last.has_failed:
             self.context.progress("repairing what is still dead")
             links, hosts, switches = (np.flatnonzero(dead).tolist() for dead in (last.links, last.hosts, last.switches))
             channels = tuple(2 * link + end for link in links for end in (0, 1))

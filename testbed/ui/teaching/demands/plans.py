@@ -60,9 +60,9 @@ def _list_faults(work: Work, demand: PlanDemand) -> Iterator[str]:
             yield f"it can deadlock: {violation.sentence}"
     if demand.deadlock and figures["deadlock_free"]:
         yield "it cannot deadlock: no channels wait for each other in a circle. Here such a circle is wanted"
-    if demand.deadlock and not plan.proved:
+    if demand.deadlock and not plan.is_proved:
         yield "it can deadlock, as is wanted, and does not declare it; add the line expect: deadlock"
-    if not plan.proved:
+    if not plan.is_proved:
         yield f"has expect: {given.expect}, which is not what the plan is; leave that line out"
     for limits, sign, word in ((demand.most, 1, "at most"), (demand.least, -1, "at least")):
         for key, limit in (limits or {}).items():
