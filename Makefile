@@ -91,8 +91,9 @@ check: setup-dev ## formatting, lint, types, layers, and that generated files ar
 	.venv/bin/python scripts/check_names.py
 	.venv/bin/testbed schema --check
 
-docs: setup-dev ## build the documentation site into .cache/site; a broken link is a failure
-	@.venv/bin/mkdocs build --quiet
+docs: ## build the documentation site into .cache/site; a broken link is a failure
+	@scripts/setup docs
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
 	@echo "open $(CURDIR)/.cache/site/index.html"
 
 docs-run: setup-dev vm ## run the documentation's commands that take minutes each (e.g. ARGS="-k storm")

@@ -18,6 +18,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+WHOLE = [ROOT / "README.md", ROOT / "docs/index.md", *TUTORIALS]  # pages whose output is shown as it is printed
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```|((?:^ {4,}\S[^\n]*\n)+)", re.M | re.S)
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,10 @@ import pytest
 import typer
 import yaml
 from jsonschema import Draft202012Validator
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -25,7 +30,7 @@ from testbed.scenario.schema import schema
 from testbed.ui import cli
 from testbed.ui.cli.app import JSON, TRUST, app
 from testbed.ui.cli.output import messages, print_error, results
-from tests.shown_commands import PAGES, ROOT, TUTORIALS, in_sentences, pages_module, shown_commands, words_of
+from tests.shown_commands import PAGES, ROOT, WHOLE, in_sentences, pages_module, shown_commands, words_of
 
 cli.load_commands()
 
@@ -134,7 +139,7 @@ def test_wrong_commands_are_seen():
             parsed(words_of(command))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *TUTORIALS], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", WHOLE, ids=lambda page: page.stem)
 def test_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "_width", 100)
@@ -168,30 +173,56 @@ def output(command: str) -> str:
     return "\n".join(line.rstrip() for line in (ended.stdout + said.get()).splitlines()) + "\n"
 
 
-@pytest.mark.slow
-def test_site_builds_and_fetches_nothing(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    pages = list((tmp_path / "site").rglob("*.html"))
+    return folder
+
+
+@pytest.mark.slow
+def test_search_works_in_the_site_as_files(site):
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    assert all(programs), "scripts/setup dev installs chromium and chromium-driver"
+    options = ChromeOptions()
+    options.binary_location = str(programs[0])
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900"):
+        options.add_argument(argument)
+    with Chrome(options=options, service=Service(programs[1])) as browser:
+        browser.get((site / "planning.html").as_uri())
+        box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
+        box.click()
+        box.send_keys("incast")
+        first = WebDriverWait(browser, 30).until(
+            lambda page: page.find_elements(By.CSS_SELECTOR, ".md-search-result h1")
+        )
+        assert first[0].get_attribute("textContent") == "What is not modelled"
+
+
+@pytest.mark.slow
+def test_site_builds_and_fetches_nothing(site):
+    pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     for page in pages:
         for tag in re.findall(r"<(?:script|link|img)\b[^>]*>", page.read_text(encoding="utf-8")):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), f"{page.name}: {tag}"
-    commands = (tmp_path / "site/reference/commands.html").read_text(encoding="utf-8")
+    commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert "testbed exercise grade" in commands
     for notebook, printed in (
         ("1-plan-and-prove", "proved: deadlock free"),
         ("2-your-own-routing", 'unknown key. Did you mean "root"'),
         ("3-simulate-and-read-results", "samples.parquet"),
     ):
-        shown = html.unescape((tmp_path / f"site/notebooks/{notebook}.html").read_text(encoding="utf-8"))
+        shown = html.unescape((site / f"notebooks/{notebook}.html").read_text(encoding="utf-8"))
         assert printed in re.sub(r"<[^>]+>", "", shown)
-        assert f"notebooks/{notebook}.html" in (tmp_path / "site/python.html").read_text(encoding="utf-8")
-    assert "<svg" in (tmp_path / "site/notebooks/1-plan-and-prove.html").read_text(encoding="utf-8")
-    scenario = (tmp_path / "site/reference/scenario.html").read_text(encoding="utf-8")
+        assert f"notebooks/{notebook}.html" in (site / "python.html").read_text(encoding="utf-8")
+    assert "<svg" in (site / "notebooks/1-plan-and-prove.html").read_text(encoding="utf-8")
+    scenario = (site / "reference/scenario.html").read_text(encoding="utf-8")
     assert "frames that wait at a switch's port before one is lost" in scenario
 
 

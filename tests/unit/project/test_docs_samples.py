@@ -1,7 +1,7 @@
 """What pages show of the output of commands is what the commands print.
 
-`…` stands for the rest of a line, or of a few words in it, and in a line of its own for lines that are left out. README
-and tutorials have their output whole: tests/unit/project/test_docs.py.
+`…` stands for the rest of a line, or of a few words in it, and in a line of its own for lines that are left out.
+README, landing page and tutorials have their output whole: tests/unit/project/test_docs.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.shown_commands import PAGES, ROOT, TUTORIALS, blocks, every, parts_of, shown_commands, spoken, words_of
+from tests.shown_commands import PAGES, ROOT, WHOLE, blocks, every, parts_of, shown_commands, spoken, words_of
 from tests.shown_others import check_of
 from tests.unit.ui.test_cli_surface import typed
 
 RING = "name: ring\ntopology: {kind: ring, switches: 5}\nrouting: {kind: dor, ring: shortest}\nexpect: deadlock\n"
-WHOLE = [ROOT / "README.md", *TUTORIALS]
 
 
 def torus_less_one(folder: str) -> None:
