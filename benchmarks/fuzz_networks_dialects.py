@@ -429,8 +429,15 @@ def networkd(chance: Random, asked: Asked) -> Drawn:
 def ifupdown2(chance: Random, asked: Asked) -> Drawn:
     """An interfaces file."""
     drawn = Drawn({}, {})
-    names = " ".join(f"swp{number}" for number in asked.ports)
-    lines = ["auto br0", "iface br0", "    bridge-vlan-aware yes", f"    bridge-ports {names}", ""]
+    names = [f"swp{number}" for number in asked.ports]
+    if asked.ports and chance.random() < 0.3 and list(asked.ports) == list(range(1, max(asked.ports) + 1)):
+        names = [chance.choice((f"glob swp1-{max(asked.ports)}", f"glob swp[1-{max(asked.ports)}]"))]
+    lines = ["auto br0", "iface br0", "    bridge-vlan-aware yes"]
+    lines += [f"    bridge-ports {part}" for part in (names if names and chance.random() < 0.2 else [" ".join(names)])]
+    above = asked.some(chance) if chance.random() < 0.3 else set()  # VLANs of the bridge
+    lines += [f"    {chance.choice(('bridge-vids', 'bridge-trunk'))} {' '.join(map(str, sorted(above)))}"] * bool(above)
+    usual = asked.vlan(chance) if chance.random() < 0.2 else 1
+    lines += [*([f"    bridge-pvid {usual}"] if usual > 1 else []), ""]
     for number in asked.ports:
         said = []
         if number not in asked.to_switch and chance.random() < 0.5:
@@ -440,7 +447,8 @@ def ifupdown2(chance: Random, asked: Asked) -> Drawn:
         else:
             tagged = asked.some(chance) if number in asked.to_switch else set()
             said += [f"bridge-vids {' '.join(map(str, sorted(tagged)))}"] * bool(tagged)
-            pvid = 1
+            tagged = tagged or above
+            pvid = usual
             if asked.home > 1 or asked.odd(chance, 0.5):
                 pvid = 30 if asked.home > 1 and number in asked.to_switch else asked.vlan(chance)
                 said.append(f"bridge-pvid {pvid}")

@@ -71,8 +71,8 @@ class Draft:
             raise _LineError(f"{name} is not a port of the bridge")
         return self.ports[name]
 
-    def finish(self, name: str) -> tuple[Bridge, list[Problem]]:
-        """The bridge, and what is wrong. A port that is down carries nothing."""
+    def finish(self, name: str, channels: Mapping[str, str] | None = None) -> tuple[Bridge, list[Problem]]:
+        """The bridge, and what is wrong. A port that is down carries nothing; `channels` are as in Bridge."""
         why = f"is part of {self.device}, which is down"
         down = dict.fromkeys(self.ports, why) if self.up.get(self.device) is False else {}
         down |= {device: "is down" for device, up in self.up.items() if not up and device != self.device}
@@ -85,7 +85,9 @@ class Draft:
             origins={port: tuple(lines) for port, lines in self.origins.items()},
             defaults={port: self._defaults(port) for port in ports},
         )
-        return Bridge(name, self.vlan_filtering, self.stp, ports, self.fdb, reading=reading), self.problems
+        return Bridge(
+            name, self.vlan_filtering, self.stp, ports, self.fdb, channels or {}, reading=reading
+        ), self.problems
 
     def _defaults(self, port: str) -> tuple[str, ...]:
         """Keys of DEFAULTS that a port relies on."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from testbed.devices.bridge import Bridge, BridgePort
-from testbed.devices.ifupdown2 import read_ifupdown2
 from testbed.devices.networkd import read_networkd
+from testbed.devices.read_ifupdown2 import read_ifupdown2
 from testbed.devices.read_linux import read_script
 
 BRIDGE = "ip link add name br0 type bridge vlan_filtering 1 vlan_default_pvid 0\nip link set dev swp1 master br0\n"
