@@ -20,6 +20,7 @@ from testbed.planning import Plan
 # A switch that answers nothing for as long is taken for dead; s.
 _ECHO_EVERY, _UNANSWERED = 0.5, 2
 _TELL_EVERY = 1.0  # s between the LLDP frames of a port
+_LONGEST_HOLD = 60.0  # s for which LLDP frames can be held back at most
 
 
 class SegmentManager(SwitchTagged):
@@ -28,16 +29,30 @@ class SegmentManager(SwitchTagged):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cfg.CONF.set_override("echo_request_interval", _ECHO_EVERY)
         cfg.CONF.set_override("maximum_unreplied_echo_requests", _UNANSWERED)
+        self._round_lock, self._held_until = threading.Lock(), 0.0
         super().__init__(*args, **kwargs)
         threading.Thread(target=self._send_lldp_forever, daemon=True).start()
 
     def _send_lldp_forever(self) -> None:
         while isinstance(self.reconciler, SegmentReconciler):
             time.sleep(_TELL_EVERY)
-            try:
-                self.reconciler.send_lldp()
-            except Exception:  # this thread must go on; the log tells
-                self.logger.exception("LLDP")
+            with self._round_lock:
+                if time.monotonic() < self._held_until:
+                    continue
+                try:
+                    self.reconciler.send_lldp()
+                except Exception:  # this thread must go on; the log tells
+                    self.logger.exception("LLDP")
+
+    def _hold_lldp(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send no LLDP frames for `seconds`, 0 = go on; answered when a round that was under way has ended.
+
+        How long a port may hear nothing is counted in rounds, so no link is given up for it.
+        """
+        with self._round_lock:
+            seconds = min(float(request["seconds"]), _LONGEST_HOLD)
+            self._held_until = time.monotonic() + seconds
+        return {"seconds": seconds}
 
     def make_reconciler(self, plan: Plan, rate: float) -> Reconciler:
         """A reconciler that remembers its state beside the plan, and is elected by a lock there."""

@@ -59,6 +59,7 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
                 ("GET", "/"): lambda request: self.reconciler.status(),
                 ("POST", "/plan"): self._move,
                 ("POST", "/dilation"): self._dilate,
+                ("POST", "/lldp"): self._hold_lldp,
             },
             {RefusedError: REFUSED, TestbedError: WRONG},
         )
@@ -82,6 +83,10 @@ class SwitchTagged(OpenFlowApp):  # type: ignore[misc]  # whichever framework th
         """Links run at the plan's rate divided by `dilation` from now on."""
         self.reconciler.rate = TimeScale(float(request["dilation"])).lab_rate(self._full_rate)
         return {"rate": self.reconciler.rate}
+
+    def _hold_lldp(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send no LLDP frames for `seconds`; this one sends none anyway."""
+        return {"seconds": request["seconds"]}
 
     def _check_all(self, every: float) -> None:
         while True:

@@ -10,8 +10,8 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ _SWITCH_PORT, _STATUS_PORT = 6653, 8080
 _START_LIMIT = 30.0
 _IN_STEP_LIMIT = 60.0
 _ANSWER_LIMIT = 60.0
+_HOLD_LLDP = 60.0  # s for which no LLDP frames are sent at most while counters are read
 _POLL = 0.05
 _TAKEOVER_LIMIT = 10.0
 _PATIENCE = 10.0  # in which a controller that goes by LLDP hears of all links of a new lab
@@ -114,6 +115,10 @@ class Controller:
     def tell_dilation(self, dilation: float) -> None:
         """Tell it how fast the links are from now on; it waits for frames to arrive."""
         self._ask("POST", "/dilation", {"dilation": dilation})
+
+    def hold_lldp(self, seconds: float) -> None:
+        """Have it send no LLDP frames for as long; 0 = go on."""
+        self._ask("POST", "/lldp", {"seconds": seconds})
 
     def move(self, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
         """Have it carry the switches over to another plan.
@@ -263,6 +268,20 @@ class LabController:
         for one in self._controllers:
             if one.runs or len(self._controllers) == 1:
                 one.tell_dilation(dilation)
+
+    @contextmanager
+    def without_lldp(self) -> Iterator[None]:
+        """No LLDP frames are sent until the block ends, so that counters are read of hosts' frames alone."""
+        running = [one for one in self._controllers if one.runs]
+        for one in running:
+            with suppress(LabError):  # it has just ended; whoever takes over is held too
+                one.hold_lldp(_HOLD_LLDP)
+        try:
+            yield
+        finally:
+            for one in running:
+                with suppress(LabError):
+                    one.hold_lldp(0.0)
 
     def status(self) -> ControllerStatus:
         """What the controller says of itself."""

@@ -202,7 +202,7 @@ class CountFrames(PartwiseOperation[FrameCounts], name="frames"):
 
     def carry_out(self, lab: RunningLab, progress: Progress) -> FrameCounts:
         """Read all counters."""
-        return lab.need_fabric().frame_counts()
+        return lab.count_frames()
 
     def merge(self, parts: Sequence[Part], answers: Sequence[FrameCounts]) -> FrameCounts:
         """Sums, and each channel's in the order of the whole."""

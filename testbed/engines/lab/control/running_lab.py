@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.base.errors import LabError
 from testbed.base.limits import WHOLE_FILE, scaled_limit
-from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, LoadRequest, Observation, Status
+from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LoadRequest, Observation, Status
 from testbed.engines.lab.control.agent_memory import trim_heap
 from testbed.engines.lab.control.controller import LabController
 from testbed.engines.lab.control.disturb import carry_out
@@ -204,6 +204,14 @@ class RunningLab:
     ) -> list[StormReading]:
         """One broadcast, watched; arguments as of WatchStorm."""
         return frames.watch_storm(self.need_fabric(), seconds, every, rules)
+
+    def count_frames(self) -> FrameCounts:
+        """Everything that counts frames, while no LLDP frames are sent."""
+        fabric = self.need_fabric()
+        if fabric.order.model or not fabric.order.collects_links:
+            return fabric.frame_counts()
+        with self.controller.without_lldp():
+            return fabric.frame_counts()
 
     def run_load(self, load: LoadRequest, wanted: Callable[[], None]) -> Observation:
         """Run the processes of a load; count, record and disturb meanwhile.

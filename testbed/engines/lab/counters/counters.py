@@ -136,8 +136,8 @@ def _counters(
     """Counters of ports, rules with theirs, and how many frames in both are LLDP, if the lab's controller `tells`.
 
     Those enter the fabric in one switch and leave it in the next, and are no host's. All is read while none is on its
-    way: they come once a second, all at a time. A busy machine needs several attempts until none has come between the
-    first reading and the last.
+    way: a controller of this lab sends none meanwhile, one on another machine sends them once a second, all at a time.
+    Then a busy machine needs several attempts until none has come between the first reading and the last.
 
     Raises:
         LabError: no attempt succeeded, so that LLDP frames cannot be told from those of hosts.
