@@ -1,1 +1,1 @@
-"""The papers' published numbers beside ours: tables as data, runners, and a page (docs/scoreboard.md)."""
+"""The papers' published numbers and those obtained here: tables as data, runners, and a page (docs/scoreboard.md)."""

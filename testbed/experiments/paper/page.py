@@ -14,7 +14,7 @@ from testbed.experiments.paper.table import Item
 from testbed.experiments.report.page import template
 
 _SIGNS = {"above": "> ", "below": "< "}
-_HEAD = """# The papers' numbers beside ours
+_HEAD = """# Published numbers, and those obtained here
 
 Written by `testbed paper --document` from `papers/*.yaml` and what was run; not edited by hand. How it is made, and
 what it does not say: [reproductions.md](reproductions.md).
