@@ -17,7 +17,7 @@ _SIGNS = {"above": "> ", "below": "< "}
 _HEAD = """# Published numbers, and those obtained here
 
 Written by `testbed paper --document` from `papers/*.yaml` and what was run; not edited by hand. How it is made, and
-what it does not say: [reproductions.md](reproductions.md).
+what it does not say: [Reproducing papers](reproductions.md).
 """
 _STATES = """\
 *Reproduced*: within the tolerance of a printed number. *Consistent*: the paper prints no number (>, <), and ours is on
