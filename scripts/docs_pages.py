@@ -124,7 +124,7 @@ def commands_page() -> str:
 def examples(epilog: str) -> list[str]:
     """The commands that an epilog shows."""
     text = re.sub(r"^Examples?:\s*", "", epilog.strip())
-    return [" ".join(one.partition(", then")[0].split()) for one in re.split(r"\s{2,}\|\s{2,}", text)]
+    return [" ".join(one.partition(", then")[0].split()) for one in text.split("\n")]
 
 
 def _parameter(one: Any) -> str:

@@ -17,7 +17,7 @@ from testbed.base.errors import CapabilityError
 from testbed.base.isolated import clean_environment, make_module_command
 
 _START_LIMIT = 120.0  # s; on a busy machine Dask takes several to load
-_LOOK = 0.1  # s between two looks at the processes
+_LOOK = 0.1  # sampling interval, s at the processes
 _PAUSE = 1.0  # s before one that has ended is started anew
 _TRIES = 3  # of those that never were there
 _MOST_MEMORY = 0.95  # of a worker's share of the machine, beyond which it is killed

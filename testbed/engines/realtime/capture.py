@@ -14,7 +14,7 @@ from testbed.base.messages import Frame
 from testbed.dataplane.kernels.packets_clock import shown_time
 from testbed.dataplane.kernels.packets_state import NOW, PacketModel
 
-_LOOK = 0.02  # s between two looks for frames
+_LOOK = 0.02  # sampling interval, s for frames
 # IEEE 802.3, annex 31: where it goes, its type, PAUSE and priority-based flow control, the longest pause.
 _PAUSE_ADDRESS, _MAC_CONTROL, _PAUSE, _PFC, _LONGEST = bytes.fromhex("0180c2000001"), 0x8808, 0x0001, 0x0101, 0xFFFF
 _PRIORITIES = 8

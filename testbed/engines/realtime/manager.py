@@ -29,7 +29,7 @@ from testbed.planning import Plan
 from testbed.planning.failover.manager import ManagerStatus, SegmentManager
 from testbed.planning.stored import read_stored
 
-# s between two looks at which links carry nothing.
+# sampling interval, s at which links carry nothing.
 _LOOK = 0.002
 
 

@@ -23,7 +23,7 @@ from testbed.engines.ovs.move import refuse_another, way_to
 from testbed.engines.realtime.memory import attach, write
 from testbed.planning import Plan
 
-_LOOK, _TAKES = 0.005, 10.0  # s between two looks, and until other tables are in force at the latest
+_LOOK, _TAKES = 0.005, 10.0  # sampling interval, s, and until other tables are in force at the latest
 
 
 def tables_now(folder: Path, model: PacketModel) -> PacketTables:

@@ -37,7 +37,7 @@ from testbed.engines.realtime.doors import (
 from testbed.engines.realtime.loop import serve
 from testbed.engines.realtime.memory import attach
 
-_TURN = 100_000_000  # ns between two looks at what is beside frames
+_TURN = 100_000_000  # nsampling interval, s at what is beside frames
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = 10
 # A node that has been paused for so long, in ps of the laboratory, may be so for ever.

@@ -30,7 +30,7 @@ from testbed.engines.simulate.packet_settings import PICOSECONDS
 from testbed.engines.simulate.point import Latency, Links, Point, TieOrder, latency_of
 from testbed.fabric.verify.deadlock import hop_name
 
-# Frame times between two looks for a deadlock, and between two chances to be interrupted.
+# Frame timesampling interval, s for a deadlock, and between two chances to be interrupted.
 STRETCH = 1024
 
 

@@ -18,7 +18,7 @@ from testbed.engines.simulate.network import Network, fabric_of, new_state
 from testbed.engines.simulate.packet_settings import PICOSECONDS
 from testbed.fabric.verify.deadlock import hop_name
 
-# Clocks between two looks for a deadlock, and between two chances to be interrupted.
+# Clocksampling interval, s for a deadlock, and between two chances to be interrupted.
 STRETCH = 4096
 # Of figures that differ by more over orders of events of one time a reader is told.
 TELLING = 0.01

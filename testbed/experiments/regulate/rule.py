@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import Problem, argument
 
-SHORTEST = 0.1  # s between two looks
+SHORTEST = 0.1  # sampling interval, s
 _ROUNDING = 1e-9  # of a use that is computed
 
 

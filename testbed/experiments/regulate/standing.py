@@ -21,7 +21,7 @@ from testbed.planning.store import plan_from_json, plan_to_json
 
 # In the lab's folder, while links are off: the plan that is installed, and those links.
 _FILE = "regulated.json"
-_LOOK = 0.1  # s between two looks at whether to go on
+_LOOK = 0.1  # sampling interval, s at whether to go on
 
 
 @dataclass(frozen=True, slots=True)

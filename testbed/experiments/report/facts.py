@@ -26,7 +26,7 @@ _VIRTUAL_TIME = "virtual time"  # as the manifest says where a dilation comes fr
 _RAW_SHOWN = 4  # files of a load's raw output beside its charts
 VERDICTS = {
     "pass": ("✓", "The lab did what the scenario asks; the figures can be used."),
-    "warn": ("!", "The figures can be used with the care that the reasons ask for."),
+    "warn": ("!", "The figures can be used with caution; see the reasons."),
     "invalid": ("✕", "The lab could not do what the scenario asks; do not use the figures."),
     "fail": ("✕", "A load did not run to a result that can be trusted."),
 }

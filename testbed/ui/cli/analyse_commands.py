@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples: testbed analyse mesh4x4 torus4x4 --pattern transpose   |   testbed analyse torus8x8 -o loads.svg"
-    "   |   testbed analyse torus4x4 --vary routing=dor,updown,sr"
+    epilog="Examples:\ntestbed analyse mesh4x4 torus4x4 --pattern transpose\ntestbed analyse torus8x8 -o loads.svg"
+    "\ntestbed analyse torus4x4 --vary routing=dor,updown,sr"
 )
 def analyse(
     names: SCENARIOS,
@@ -133,7 +133,7 @@ def _print_violations(plan: Plan) -> None:
         print_lines(f"{plan.scenario.name}: {violation.invariant}: {violation.sentence}", "red", to=messages)
 
 
-@app.command(epilog="Examples: testbed explain torus4x4 h1 h16   |   testbed explain torus8x8 s2 s31 --format json")
+@app.command(epilog="Examples:\ntestbed explain torus4x4 h1 h16\ntestbed explain torus8x8 s2 s31 --format json")
 def explain(
     name: SCENARIO,
     source: Annotated[str, typer.Argument(metavar="SRC", help="host that sends, or a switch for the first host on it")],

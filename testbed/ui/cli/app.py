@@ -111,7 +111,7 @@ app = typer.Typer(
     name="testbed",
     cls=Commands,
     help="Routing on Ethernet fabrics that contain loops: plan, prove, build, measure.",
-    epilog="Start with: testbed list   |   testbed plan torus4x4   |   sudo testbed run torus4x4",
+    epilog="Start with:\ntestbed list\ntestbed plan torus4x4\nsudo testbed run torus4x4",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -130,11 +130,14 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=say_version)
     ] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Tell every step; also behind a command.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Verbose output: every step; may follow the subcommand.")
+    ] = False,
     trust: Annotated[
         bool,
         typer.Option(
-            TRUST, help="Run plug-ins and build MPI jobs that the scenario names, now and later; also behind a command."
+            TRUST,
+            help="Run plug-ins and build MPI jobs that the scenario names, now and later; may follow the subcommand.",
         ),
     ] = False,
 ) -> None:
@@ -171,7 +174,7 @@ LAB = Annotated[
     typer.Argument(metavar="LAB", help="may be left out while only one is running", autocompletion=_labs),
 ]
 SETTINGS = Annotated[
-    list[str] | None, typer.Option("--set", help="replace a key of the scenario, as in lab.dilation=50; repeatable")
+    list[str] | None, typer.Option("--set", help="override a key of the scenario, as in lab.dilation=50; repeatable")
 ]
-PLUGIN = Annotated[list[str] | None, typer.Option("--plugin", help="a Python file with kinds of your own; repeatable")]
-FORMAT = Annotated[Format, typer.Option("--format", help="form of the output; --json is --format json")]
+PLUGIN = Annotated[list[str] | None, typer.Option("--plugin", help="a Python file with plug-ins; repeatable")]
+FORMAT = Annotated[Format, typer.Option("--format", help="output format; --json is --format json")]

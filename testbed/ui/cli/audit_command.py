@@ -22,9 +22,7 @@ _EXIT_CODES = {
 _MAX_SHOWN = 20
 
 
-@app.command(
-    epilog="Examples: testbed audit saved   |   testbed audit saved --dialect cisco-ios --no-pauses --format json"
-)
+@app.command(epilog="Examples:\ntestbed audit saved\ntestbed audit saved --dialect cisco-ios --no-pauses --format json")
 def audit(
     folder: Annotated[
         Path,
@@ -34,14 +32,18 @@ def audit(
         ),
     ],
     dialect: Annotated[
-        str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")
+        str | None, typer.Option("--dialect", "-d", help="format of the files, if it cannot be detected")
     ] = None,
     pauses: Annotated[
-        bool, typer.Option("--pauses/--no-pauses", help="whether links may pause, so that a deadlock can come of it")
+        bool, typer.Option("--pauses/--no-pauses", help="whether links may pause, so that deadlock is possible")
     ] = True,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="SWITCH:PORT", help="say what a port is, and by which lines and defaults"),
+        typer.Option(
+            "--explain",
+            metavar="SWITCH:PORT",
+            help="explain a port: its settings, and the lines and defaults that make them",
+        ),
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:

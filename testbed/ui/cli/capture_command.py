@@ -31,8 +31,8 @@ class InALab(TyperCommand):
 
 
 _EXAMPLES = (
-    "Examples: testbed capture torus4x4 s3-s4 --seconds 10   |   testbed capture h5 --filter 'icmp' --file h5.pcapng"
-    "   |   testbed capture torus4x4 s3-s4 --file - | tshark -r -"
+    "Examples:\ntestbed capture torus4x4 s3-s4 --seconds 10\ntestbed capture h5 --filter 'icmp' --file h5.pcapng"
+    "\ntestbed capture torus4x4 s3-s4 --file - | tshark -r -"
 )
 
 
@@ -43,21 +43,23 @@ def capture(
     file: Annotated[
         str | None, typer.Option("--file", help="a new file, or - for standard output; default LAB-WHERE.pcapng here")
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", help="end after so many; default: until Ctrl-C")] = None,
-    count: Annotated[int | None, typer.Option("--count", help="end after so many frames")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="stop after so many seconds; default: at Ctrl-C")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", help="stop after so many frames")] = None,
     expression: Annotated[
         str | None,
-        typer.Option("--filter", help="of pcap-filter(7); a tag is part of a frame, as in 'vlan 5 and icmp'"),
+        typer.Option("--filter", help="an expression of pcap-filter(7); tags count, as in 'vlan 5 and icmp'"),
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Write the frames that pass a link as pcapng.
 
-    Both ways, VLAN tags as on the wire; loads go on meanwhile.
+    In both directions, VLAN tags as on the wire; loads keep running.
 
     WHERE is a link (s3-s7, or s3-s7#1 of parallel ones), a port (s3-eth2) or a host (h5). Exit code 0 also after
-    Ctrl-C, 1 if the lab ends or the disk is full, 3 if frames came faster than they could be kept. The file is whole
-    each time.
+    Ctrl-C, 1 if the lab ends or the disk is full, 3 if frames came faster than they could be kept. The file is
+    complete each time.
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect

@@ -34,15 +34,15 @@ class CheckFormat(str, Enum):
     diff = "diff"
 
 
-AGAINST = Annotated[str, typer.Option("--against", help="scenario, or plan.json, that they should carry out")]
+AGAINST = Annotated[str, typer.Option("--against", help="scenario, or plan.json, to compare with")]
 RUNNING = Annotated[
-    Path | None, typer.Option("--running", help="folder of what bridges show now, in place of the files")
+    Path | None, typer.Option("--running", help="folder with the state of running bridges, instead of files")
 ]
 
 
 @app.command(
-    epilog="Examples: testbed check saved --against torus4x4   |   testbed check saved --against plan.json "
-    "--ports 'GigabitEthernet1/0/{}'   |   testbed check --bridge br0=s3 --against torus4x4"
+    epilog="Examples:\ntestbed check saved --against torus4x4\ntestbed check saved --against plan.json "
+    "--ports 'GigabitEthernet1/0/{}'\ntestbed check --bridge br0=s3 --against torus4x4"
 )
 def check(
     against: AGAINST,
@@ -51,7 +51,7 @@ def check(
         typer.Argument(metavar="FOLDER", help="folder of saved configurations: a file or folder a switch, by its name"),
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option("--dialect", "-d", help="form of the files, where they do not show it themselves")
+        str | None, typer.Option("--dialect", "-d", help="format of the files, if it cannot be detected")
     ] = None,
     ports: Annotated[str | None, typer.Option("--ports", help="names of ports, as in export")] = None,
     macs: Annotated[
@@ -66,9 +66,9 @@ def check(
     ] = None,
     running: RUNNING = None,
     settings: SETTINGS = None,
-    form: Annotated[CheckFormat, typer.Option("--format", help="form of the output")] = CheckFormat.text,
+    form: Annotated[CheckFormat, typer.Option("--format", help="output format")] = CheckFormat.text,
 ) -> None:
-    """Hold saved configurations or running bridges against a plan: settings, pairs, broadcasts.
+    """Compare saved configurations or running bridges with a plan: settings, pairs, broadcasts.
 
     Reads what export writes and what switches save: show running-config of PowerConnect and Catalyst, SONiC's
     config_db.json, Linux bridges, tables. Exit code 1 if something differs.

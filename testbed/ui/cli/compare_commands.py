@@ -39,7 +39,7 @@ class TableFormat(str, Enum):
 
 
 @app.command(
-    epilog="Examples: testbed compare results/A results/B --output figure.pdf   |   "
+    epilog="Examples:\ntestbed compare results/A results/B --output figure.pdf\n"
     "testbed compare results/<sweep> --baseline tree8 --metric goodput --format csv"
 )
 def compare(
@@ -54,16 +54,14 @@ def compare(
     ] = None,
     swept: Annotated[
         str | None,
-        typer.Option(
-            "--x", help="lines over a key of the scenario, switches_on_path, message_size or injection_rate, not bars"
-        ),
+        typer.Option("--x", help="plot over a key of the scenario, switches_on_path, message_size or injection_rate"),
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="runs one by one, also repeats of one scenario")] = False,
+    each: Annotated[bool, typer.Option("--each", help="every run by itself, also repeats of one scenario")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="draw FILE.svg, .pdf or .png, with FILE.csv beside it")
     ] = None,
-    title: Annotated[str, typer.Option("--title", help="over the figure")] = "",
-    form: Annotated[TableFormat, typer.Option("--format", help="form of the output")] = TableFormat.text,
+    title: Annotated[str, typer.Option("--title", help="title of the figure")] = "",
+    form: Annotated[TableFormat, typer.Option("--format", help="output format")] = TableFormat.text,
 ) -> None:
     """Compare runs: medians with intervals beside predictions.
 
@@ -142,7 +140,7 @@ def _sweeps(incomplete: str) -> list[tuple[str, str]]:
 
 
 @app.command(
-    epilog="Examples: testbed sweep fig10 --repeats 1   |   testbed sweep mine.yaml --resume --format json   |   "
+    epilog="Examples:\ntestbed sweep fig10 --repeats 1\ntestbed sweep mine.yaml --resume --format json\n"
     "testbed sweep mine.yaml --cluster tls://scheduler:8786"
 )
 def sweep(
@@ -154,11 +152,11 @@ def sweep(
             autocompletion=_sweeps,
         ),
     ],
-    folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is made")] = Path("results"),
+    folder: Annotated[Path, typer.Option("--results", help="where the sweep's folder is created")] = Path("results"),
     resume: Annotated[bool, typer.Option("--resume", help="resume the newest sweep of this name there")] = False,
     repeats: Annotated[
         int | None,
-        typer.Option("--repeats", help="runs of each, whatever SWEEP says; --resume can add"),
+        typer.Option("--repeats", help="runs of each combination, in place of what SWEEP says; --resume can add some"),
     ] = None,
     cluster: CLUSTER = None,
     insecure: INSECURE = False,

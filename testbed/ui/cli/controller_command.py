@@ -15,19 +15,17 @@ if TYPE_CHECKING:
     from testbed.base.messages import ControllerStatus
 
 
-@app.command(
-    epilog="Examples: testbed controller torus4x4   |   testbed controller --kill   |   testbed controller --json"
-)
+@app.command(epilog="Examples:\ntestbed controller torus4x4\ntestbed controller --kill\ntestbed controller --json")
 def controller(
     lab: LAB = None,
-    kill: Annotated[bool, typer.Option("--kill", help="end it at once; of several managers the master")] = False,
-    start: Annotated[bool, typer.Option("--start", help="let it run again, or managers that do not")] = False,
+    kill: Annotated[bool, typer.Option("--kill", help="kill it; of several managers the master")] = False,
+    start: Annotated[bool, typer.Option("--start", help="start it again, or managers that do not run")] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Tell what a lab's controller does, which ports are joined by LLDP, and what of that the plan does not have.
+    """Show the state of a lab's controller, the links that LLDP finds, and where they deviate from the plan.
 
-    Also while a load runs. Only segment_manager asks what is joined. Exit code 3 if that is not as planned, or if a
-    switch is not in step; 1 if there is no controller, or nobody steers.
+    Also while a load runs. Only segment_manager collects links by LLDP. Exit code 3 if links deviate
+    from the plan, or a switch is out of step; 1 if there is no controller, or none is master.
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from testbed.engines.machine.probe import Capability
 
 
-@app.command(
-    epilog="Examples: testbed doctor --format json   |   testbed doctor --calibrate   |   testbed doctor --compile"
-)
+@app.command(epilog="Examples:\ntestbed doctor --format json\ntestbed doctor --calibrate\ntestbed doctor --compile")
 def doctor(
     measure: Annotated[
         bool, typer.Option("--calibrate", help="measure the frame rate it sustains (one to two minutes) and store it")

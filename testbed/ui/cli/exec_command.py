@@ -14,7 +14,7 @@ from testbed.ui.cli.app import app
 @app.command(
     "exec",
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
-    epilog="Examples: testbed exec torus4x4 h1 -- ping -c 3 h16   |   testbed exec h1 -- ip neigh   |   "
+    epilog="Examples:\ntestbed exec torus4x4 h1 -- ping -c 3 h16\ntestbed exec h1 -- ip neigh\n"
     "testbed exec s3 -- ovs-ofctl -O OpenFlow13 dump-flows s3",
 )
 def execute(

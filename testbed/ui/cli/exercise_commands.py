@@ -71,9 +71,9 @@ def list_exercises(form: FORMAT = Format.text) -> None:
     results.print(table)
 
 
-@exercise.command(epilog="Examples: testbed exercise start 03-vlans-by-hand   |   testbed exercise start 3 my-vlans")
+@exercise.command(epilog="Examples:\ntestbed exercise start 03-vlans-by-hand\ntestbed exercise start 3 my-vlans")
 def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
-    """Make a folder with the task sheet and the files to begin from."""
+    """Create a folder with the task sheet and the initial files."""
     from testbed.ui.teaching import course, work
 
     found = course.find(name)
@@ -86,11 +86,9 @@ def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     print_lines(f"  testbed exercise check {found.name}{'' if folder is None else f' {folder}'}")
 
 
-@exercise.command(
-    epilog="Examples: testbed exercise check 03-vlans-by-hand   |   testbed exercise check 3 --format json"
-)
+@exercise.command(epilog="Examples:\ntestbed exercise check 03-vlans-by-hand\ntestbed exercise check 3 --format json")
 def check(name: NAME_OR_HERE = None, folder: WORK = None, form: FORMAT = Format.text) -> None:
-    """Say of each task what holds, what does not and why, with points. Exit code 1 while something does not hold."""
+    """Check each task: what holds, what does not and why, with points. Exit code 1 while something does not hold."""
     from testbed.ui.teaching import course, grade, work
 
     found = course.find(work.name_or_here(name))
@@ -153,7 +151,7 @@ def _task(found: Exercise, name: str | None, folder: Path) -> Task:
 
 @exercise.command(epilog="Example: testbed exercise reset 03-vlans-by-hand")
 def reset(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
-    """Begin again; what was done is kept beside, in FOLDER.1."""
+    """Start over; what was done is kept in FOLDER.1."""
     from testbed.ui.teaching import course, work
 
     found = course.find(name)
@@ -165,15 +163,13 @@ def reset(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     print_lines(f"{place} is as at the beginning; what was in it is in {kept}")
 
 
-@exercise.command(
-    "grade", epilog="Examples: testbed exercise grade class   |   testbed exercise grade class --format csv"
-)
+@exercise.command("grade", epilog="Examples:\ntestbed exercise grade class\ntestbed exercise grade class --format csv")
 def grade_class(
     folder: Annotated[
         Path,
         typer.Argument(metavar="FOLDER", help="a folder a student, and in each those that `exercise start` has made"),
     ],
-    form: Annotated[ClassFormat, typer.Option("--format", help="form of the output")] = ClassFormat.text,
+    form: Annotated[ClassFormat, typer.Option("--format", help="output format")] = ClassFormat.text,
 ) -> None:
     """Points of a whole class. Exit code 3 if some folder was not graded."""
     from testbed.ui.teaching import grade

@@ -39,11 +39,11 @@ class Floods(str, Enum):
 
 
 @app.command(
-    epilog="Examples: testbed export torus4x4 --dialect linux-bridge-iproute2 --output torus4x4-switches   |   "
+    epilog="Examples:\ntestbed export torus4x4 --dialect linux-bridge-iproute2 --output torus4x4-switches\n"
     "testbed export --dialect list"
 )
 def export(
-    dialect: Annotated[str, typer.Option("--dialect", "-d", help="form of the files; list shows all")],
+    dialect: Annotated[str, typer.Option("--dialect", "-d", help="format of the files; list shows all")],
     name: Annotated[
         str | None, typer.Argument(metavar="SCENARIO", help="a scenario file, or a name in scenarios/")
     ] = None,
@@ -67,7 +67,7 @@ def export(
 ) -> None:
     """Write a plan as configuration files of real switches.
 
-    A file or folder a switch, a cabling list, a README; all or nothing.
+    Writes a file or folder per switch, a cabling list and a README; all or nothing.
     """
     from testbed.devices import Options, export_plan
     from testbed.devices.export import dialect_called

@@ -80,12 +80,12 @@ _OF_SERVICE = {
 }
 
 
-@app.command(epilog="Examples: testbed init   |   testbed init hall --ci gitlab   |   testbed init --ci none --json")
+@app.command(epilog="Examples:\ntestbed init\ntestbed init hall --ci gitlab\ntestbed init --ci none --json")
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where; made if it is not there")] = Path(),
-    service: Annotated[Service, typer.Option("--ci", help="whose file to write, which proves at each change")] = (
-        Service.github
-    ),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder to write to; created if missing")] = Path(),
+    service: Annotated[
+        Service, typer.Option("--ci", help="CI provider; its pipeline proves the scenario at each push")
+    ] = (Service.github),
     form: FORMAT = Format.text,
 ) -> None:
     """Write a first scenario, a Makefile and a CI file.

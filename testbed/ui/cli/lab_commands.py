@@ -39,22 +39,23 @@ _RESULTS = Path("results")
 MACHINES = Annotated[
     str | None, typer.Option(help="build the fabric over several machines: names of Dask workers, such as a,b")
 ]
-SCHEDULER = Annotated[str | None, typer.Option(help="of --machines: the tcp:// or tls:// address of their scheduler")]
+SCHEDULER = Annotated[str | None, typer.Option(help="with --machines: the tcp:// or tls:// address of their scheduler")]
 INSECURE = Annotated[
-    bool, typer.Option("--insecure", help="of --machines: take a scheduler that others can reach without TLS")
+    bool,
+    typer.Option("--insecure", help="with --machines: allow an unencrypted scheduler that other machines can reach"),
 ]
 
 
 @app.command(
-    epilog="Examples: testbed run torus4x4 --set lab.dilation=200   |   testbed run torus4x4 --engine vm   |   "
-    "testbed run torus4x4 --vary routing=dor,updown   |   testbed run torus4x4 --live   |   "
+    epilog="Examples:\ntestbed run torus4x4 --set lab.dilation=200\ntestbed run torus4x4 --engine vm\n"
+    "testbed run torus4x4 --vary routing=dor,updown\ntestbed run torus4x4 --live\n"
     "testbed run torus4x4 --machines a,b --cluster tls://a:8786"
 )
 def run(
     name: SCENARIO,
     settings: SETTINGS = None,
     vary: VARY = None,
-    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is created")] = _RESULTS,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -66,13 +67,13 @@ def run(
         bool | None,
         typer.Option(
             "--virtual-time/--real-time",
-            help="of engine vm: whether its clock counts instructions; default: where KVM does not boot",
+            help="with engine vm: clock by counted instructions; default: where KVM does not boot",
         ),
     ] = None,
-    memory: Annotated[int | None, typer.Option(help="of engine vm: MiB of the virtual machine; default 2048")] = None,
-    limit: Annotated[
-        float | None, typer.Option("--limit", help="of engine vm: s until it is ended; default 7200")
+    memory: Annotated[
+        int | None, typer.Option(help="with engine vm: memory of the virtual machine, MiB; default 2048")
     ] = None,
+    limit: Annotated[float | None, typer.Option("--limit", help="with engine vm: time limit, s; default 7200")] = None,
     shift: Annotated[
         int | None, typer.Option(help="with --virtual-time: an instruction takes 2^N ns; default 0")
     ] = None,
@@ -153,9 +154,7 @@ def over_machines(
         yield engine_over(find_machines(workers.client, [name.strip() for name in names.split(",")]))
 
 
-@app.command(
-    epilog="Examples: testbed up torus4x4   |   testbed up mesh4x4 --name second   |   testbed up torus4x4 --live"
-)
+@app.command(epilog="Examples:\ntestbed up torus4x4\ntestbed up mesh4x4 --name second\ntestbed up torus4x4 --live")
 def up(
     name: SCENARIO,
     settings: SETTINGS = None,
@@ -253,7 +252,7 @@ def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: For
 
 @app.command(epilog="Example: testbed status")
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
-    """Show the running labs, those being built, and those that nobody has. Exit code 2 if there is none."""
+    """Show running labs, labs being built, and orphaned labs. Exit code 2 if there is none."""
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
 
@@ -318,7 +317,7 @@ def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
 def shell(lab: LAB = None) -> None:
     """Open Mininet's command line in a running lab.
 
-    `exit` leaves it, and the lab goes on.
+    `exit` leaves it, and the lab keeps running.
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.shell import enter
@@ -326,13 +325,13 @@ def shell(lab: LAB = None) -> None:
     enter(registry.find(lab).init)
 
 
-@app.command(epilog="Examples: testbed down   |   testbed down torus4x4   |   testbed down --all")
+@app.command(epilog="Examples:\ntestbed down\ntestbed down torus4x4\ntestbed down --all")
 def down(
     lab: LAB = None,
-    everything: Annotated[bool, typer.Option("--all", help="end every lab")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="stop every lab")] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """End a lab and all that is in it; with --all also those that are being built and those that nobody has."""
+    """Stop a lab and all that is in it; with --all every lab, also those being built and orphaned ones."""
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
 

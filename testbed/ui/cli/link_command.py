@@ -15,26 +15,31 @@ from testbed.ui.cli.output import Format, messages, print_json, results
 
 @app.command(
     cls=InALab,
-    epilog="Examples: testbed link torus4x4 s3-s4 --rate 100M --loss 1%   |   testbed link s3-s4 --down   |   "
-    "testbed link s3-s4 --up --reset   |   testbed link s3-s4",
+    epilog="Examples:\ntestbed link torus4x4 s3-s4 --rate 100M --loss 1%\ntestbed link s3-s4 --down\n"
+    "testbed link s3-s4 --up --reset\ntestbed link s3-s4",
 )
 def link(
     first: FIRST,
     second: SECOND = None,
-    rate: Annotated[str | None, typer.Option("--rate", help="of the real world, such as 100M")] = None,
-    delay: Annotated[str | None, typer.Option("--delay", help="of every frame, of the real world: 20us")] = None,
-    loss: Annotated[str | None, typer.Option("--loss", help="share of the frames, at random: 1%")] = None,
-    down: Annotated[bool, typer.Option("--down", help="let it carry nothing")] = False,
-    up: Annotated[bool, typer.Option("--up", help="let it carry frames again")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="rate, delay and loss as planned, before the others")] = False,
+    rate: Annotated[str | None, typer.Option("--rate", help="rate in the real world, such as 100M")] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", help="delay of every frame in the real world, such as 20us")
+    ] = None,
+    loss: Annotated[str | None, typer.Option("--loss", help="random loss, as a share of frames: 1%")] = None,
+    down: Annotated[bool, typer.Option("--down", help="take the link down")] = False,
+    up: Annotated[bool, typer.Option("--up", help="bring the link up again")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="restore planned rate, delay and loss before other changes")
+    ] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Change a link of a running lab, or tell how it is.
+    """Change a link of a running lab, or show its state.
 
-    Both ways, also while a load runs.
+    In both directions, also while a load runs.
 
     WHERE is a link (s3-s7, or s3-s7#1 of parallel ones) or a port (s3-eth2). What is not named stays as it is. Rates
-    and delays are of the real world: at dilation 50 a delay of 20us takes 1 ms. Exit code 2 if this machine cannot.
+    and delays are of the real world: at dilation 50 a delay of 20us takes 1 ms. Exit code 2 if this machine cannot do
+    it.
     """
     from testbed.base.messages import LinkState
     from testbed.engines.lab.control import registry

@@ -23,8 +23,7 @@ def _kinds(incomplete: str) -> list[str]:
 
 @app.command(
     "list",
-    epilog="Examples: testbed list   |   testbed list routings   |   testbed list scenarios torus   |   "
-    "testbed list deadlock --json",
+    epilog="Examples:\ntestbed list\ntestbed list routings\ntestbed list scenarios torus\ntestbed list deadlock --json",
 )
 def list_all(
     words: Annotated[
@@ -38,7 +37,7 @@ def list_all(
     plugin: PLUGIN = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """List scenarios, sweeps, routings and all else by name.
+    """List scenarios, sweeps, routings and everything else that has a name.
 
     Exit code 2 if nothing is of these kinds with these words.
     """

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from testbed.planning import Plan
 
 LIVE = Annotated[bool, typer.Option("--live", help="show the lab on a page in the browser, see testbed live --help")]
-PORT = Annotated[int | None, typer.Option("--port", help="of 127.0.0.1 for that page; default any that is free")]
+PORT = Annotated[int | None, typer.Option("--port", help="port of 127.0.0.1 for that page; default: any free port")]
 
 
 @app.command(
-    epilog="Examples: testbed live torus4x4   |   testbed live --port 8377   |   testbed live results/FOLDER",
+    epilog="Examples:\ntestbed live torus4x4\ntestbed live --port 8377\ntestbed live results/FOLDER",
 )
 def live(
     what: Annotated[
@@ -39,8 +39,8 @@ def live(
 
     The page is for this machine alone; its address has a token. It shows use, queues and pauses of each link, paths and
     flows, also over time; takes links down and up, changes them, captures frames, kills switches, runs loads, switches
-    spare links off, and says which command would do the same. Ctrl-C ends the page; the lab goes on. Exit code 2 if
-    there is no such lab or folder, or the port is taken.
+    spare links off, and says which command would do the same. Ctrl-C ends the page; the lab keeps running. Exit code 2
+    if there is no such lab or folder, or the port is taken.
     """
     from testbed.ui.live.replay import RunSource
     from testbed.ui.live.server import Page, listening_socket, serve_page

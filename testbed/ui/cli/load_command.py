@@ -15,8 +15,8 @@ _RESULTS = Path("results")
 
 
 @app.command(
-    epilog="Examples: testbed load torus4x4   |   testbed load iperf3 protocol=udp pattern=transpose seconds=10   |   "
-    "testbed load torus4x4 ping count=3 rr protocol=tcp   |   testbed load npb kernel=IS --dilation auto"
+    epilog="Examples:\ntestbed load torus4x4\ntestbed load iperf3 protocol=udp pattern=transpose seconds=10\n"
+    "testbed load torus4x4 ping count=3 rr protocol=tcp\ntestbed load npb kernel=IS --dilation auto"
 )
 def load(
     words: Annotated[
@@ -29,15 +29,17 @@ def load(
     ] = None,
     dilation: Annotated[
         str | None,
-        typer.Option("--dilation", help="a number, or auto: the smallest at which the lab keeps up; default: as it is"),
+        typer.Option(
+            "--dilation", help="a number, or auto: the smallest at which the lab keeps up; default: unchanged"
+        ),
     ] = None,
-    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = _RESULTS,
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is created")] = _RESULTS,
     form: FORMAT = Format.text,
 ) -> None:
     """Run loads in a running lab; store and judge as `run` does.
 
-    The lab goes on, at the dilation that was used. Ctrl-C ends the load, and not the lab. Exit code 0 pass, 1 fail, 3
-    warnings.
+    The lab keeps running, at the dilation that was used. Ctrl-C ends the load, and not the lab. Exit code 0 pass,
+    1 fail, 3 warnings.
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect

@@ -24,8 +24,8 @@ _STYLES = {"reproduced": "green", "trend": "yellow", "differs": "red", "failed":
 
 
 @app.command(
-    epilog="Examples: testbed paper --quick   |   testbed paper --only k11-table3 --only m07   |   "
-    "testbed paper --cluster local:4   |   sudo testbed paper --document docs/scoreboard.md"
+    epilog="Examples:\ntestbed paper --quick\ntestbed paper --only k11-table3 --only m07\n"
+    "testbed paper --cluster local:4\nsudo testbed paper --document docs/scoreboard.md"
 )
 def paper(
     only: Annotated[
@@ -44,7 +44,7 @@ def paper(
 ) -> None:
     """Obtain published numbers, and show ours beside them.
 
-    What was run before on the same code is taken as it is. Exit code 0; 1 a number is out of its tolerance without a
+    Results of earlier runs on the same code are reused. Exit code 0; 1 a number is out of its tolerance without a
     reason in the table, or its runner failed; 2 wrong input.
     """
     from testbed.base.files import make_folder

@@ -119,11 +119,11 @@ def _vlan_rows(figures: PlanFigures) -> list[tuple[str, str]]:
     ]
 
 
-@app.command(epilog="Examples: testbed schema > scenarios/schema.json   |   testbed schema plan")
+@app.command(epilog="Examples:\ntestbed schema > scenarios/schema.json\ntestbed schema plan")
 def schema(
     command: Annotated[
         str | None,
-        typer.Argument(metavar="COMMAND", help="of what this command prints with --format json, instead; or error"),
+        typer.Argument(metavar="COMMAND", help="a command, for the schema of its JSON output; or error"),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="compare with scenarios/schema.json and docs/engines.md instead of printing")
@@ -176,7 +176,7 @@ def _read_schema(command: str) -> str:
 
 
 @app.command(
-    epilog="Examples: testbed report results/20260101-120000-torus4x4-0123abcd   |   "
+    epilog="Examples:\ntestbed report results/20260101-120000-torus4x4-0123abcd\n"
     "testbed report results/20260101-120000-torus4x4-0123abcd -o samples.parquet"
 )
 def report(

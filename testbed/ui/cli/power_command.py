@@ -41,7 +41,7 @@ SLOWER = Annotated[bool, typer.Option("--slower", help="let links run at 100 or 
 
 
 @app.command(
-    epilog="Examples: testbed power torus4x4-3links --model PC5324 --pattern neighbour   |   "
+    epilog="Examples:\ntestbed power torus4x4-3links --model PC5324 --pattern neighbour\n"
     "testbed power torus4x4-3links --matrix results/<folder> -o power.svg"
 )
 def power(
@@ -53,12 +53,13 @@ def power(
     slower: SLOWER = False,
     form: FORMAT = Format.text,
     plot: Annotated[
-        Path | None, typer.Option("--output", "-o", help="draw links that are off, and watts: FILE.svg, .pdf or .png")
+        Path | None,
+        typer.Option("--output", "-o", help="draw the links that are off, and the power: FILE.svg, .pdf or .png"),
     ] = None,
 ) -> None:
-    """Compute the watts of all switches, and without the links to spare.
+    """Compute the power of all switches, with and without removable links.
 
-    Spare is what the traffic does not need; nothing is built.
+    A link is removable if the traffic does not need it; nothing is built.
     """
     from testbed.experiments.regulate.power import as_object
 

@@ -39,9 +39,9 @@ RULE = Rule()
 
 
 @app.command(
-    epilog="Examples: testbed regulate torus4x4-3links   |   testbed regulate ring4 --every 0.5 "
-    "--changes 100   |   testbed regulate torus4x4-3links --loop --rounds 3   |   "
-    "testbed regulate torus4x4 --running --seconds 10   |   "
+    epilog="Examples:\ntestbed regulate torus4x4-3links\ntestbed regulate ring4 --every 0.5 "
+    "--changes 100\ntestbed regulate torus4x4-3links --loop --rounds 3\n"
+    "testbed regulate torus4x4 --running --seconds 10\n"
     "testbed regulate torus4x4 --running --all-on"
 )
 def regulate(
@@ -50,60 +50,65 @@ def regulate(
     model: Annotated[
         str, typer.Option("--model", help="switch model: its watts, and how long a link takes to come back")
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100, help="how often both are measured in turn")] = 1,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=100, help="how often both states are measured in turn")
+    ] = 1,
     slower: SLOWER = False,
     every: Annotated[
         float | None, typer.Option("--every", min=0.1, help="change a pair's path every so many laboratory seconds")
     ] = None,
     changes: Annotated[int, typer.Option("--changes", min=1, max=10000, help="with --every: how often")] = 10,
     pair: Annotated[
-        str | None, typer.Option("--pair", help="with --every: two hosts such as h1,h3; default h1 and one half on")
+        str | None,
+        typer.Option("--pair", help="with --every: two hosts such as h1,h3; default: h1 and the host half-way round"),
     ] = None,
     loop: Annotated[
         bool, typer.Option("--loop", help="let links go off and on while the loads run, by how much they are used")
     ] = False,
     period: Annotated[
-        float | None, typer.Option("--period", help=f"with --loop: s from look to look; default {RULE.period:g}")
+        float | None, typer.Option("--period", help=f"with --loop: sampling period, s; default {RULE.period:g}")
     ] = None,
     on_above: Annotated[
         float | None,
         typer.Option(
             "--on-above",
-            help=f"with --loop: all go on where the busiest link is used more, a share; default {RULE.on_above:g}",
+            help=f"with --loop: utilisation above which all links are turned on; default {RULE.on_above:g}",
         ),
     ] = None,
     off_below: Annotated[
         float | None,
         typer.Option(
             "--off-below",
-            help=f"with --loop: links go off where the others are then used less; default {RULE.off_below:g}",
+            help=f"with --loop: links go off if all others stay below this utilisation; default {RULE.off_below:g}",
         ),
     ] = None,
     hold: Annotated[
         float | None,
-        typer.Option("--hold", help=f"with --loop: s after a change in which no link goes off; default {RULE.hold:g}"),
+        typer.Option(
+            "--hold", help=f"with --loop: hold time after a change, in which no link goes off, s; default {RULE.hold:g}"
+        ),
     ] = None,
     running: Annotated[
         bool,
-        typer.Option("--running", help="in the lab of that name, which runs already, by the traffic that it has now"),
+        typer.Option("--running", help="use the running lab SCENARIO and the traffic that it has now"),
     ] = False,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is watched")
+        float, typer.Option("--seconds", min=0.1, max=3600, help="with --running: how long traffic is measured, s")
     ] = WATCHED,
     all_on: Annotated[bool, typer.Option("--all-on", help="with --running: switch all links on again instead")] = False,
     machines: MACHINES = None,
     cluster: SCHEDULER = None,
     insecure: INSECURE = False,
-    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is made")] = Path("results"),
+    folder: Annotated[Path, typer.Option("--results", help="where the run's folder is created")] = Path("results"),
     form: FORMAT = Format.text,
 ) -> None:
     """Switch links off by traffic in a lab; measure gain and cost.
 
-    By the traffic of the loads, and on again before the next.
+    By the traffic of the loads; all are switched on again before the next load.
 
-    With --loop links go off and on while the loads run, by thresholds, beside the same loads with all links on.
+    With --loop links go off and on by thresholds while the loads run, compared with the same loads and all links on.
 
-    With --every instead: latency, bandwidth and lost frames of a pair whose path changes, beside a path that stays.
+    With --every: latency, bandwidth and losses of a pair whose path changes, compared with a path that stays.
 
     With --running nothing is built or measured: links that the traffic of a running lab does not need go off.
     """

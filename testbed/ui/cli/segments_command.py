@@ -19,7 +19,7 @@ _PLACE = "--change"
 
 
 @app.command(
-    epilog='Examples: testbed segments sr-irregular16   |   testbed segments sr-irregular16 --change "down s3-s7" '
+    epilog='Examples: testbed segments sr-irregular16\ntestbed segments sr-irregular16 --change "down s3-s7" '
     '--change "kill s5" --change "start s5" --format json'
 )
 def segments(
@@ -31,9 +31,9 @@ def segments(
     ] = None,
     form: FORMAT = Format.text,
 ) -> None:
-    """Show the segments of segment-based routing, and what changes take: locally, and when all is computed anew.
+    """Show the segments of segment-based routing, and the cost of changes: local repair and full recomputation.
 
-    Nothing is built. What a change takes is counted in switches, and in entries by port of arrival and destination.
+    Nothing is built. The cost of a change is counted in switches, and in entries by ingress port and destination.
     """
     from testbed.fabric.routing.segment_tables import first_step
     from testbed.fabric.topologies import TOPOLOGIES

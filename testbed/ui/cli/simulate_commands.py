@@ -36,10 +36,10 @@ class Level(str, Enum):
 
 
 @app.command(
-    epilog="Examples: testbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3   |   "
-    "testbed simulate deadlock-torus8x8 --loads 0.6 --cycles 100000   |   "
-    "testbed simulate torus4x4 --pattern all_to_all --message 100000   |   "
-    "testbed simulate torus4x4 --level packet --flow-control none   |   "
+    epilog="Examples:\ntestbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3\n"
+    "testbed simulate deadlock-torus8x8 --loads 0.6 --cycles 100000\n"
+    "testbed simulate torus4x4 --pattern all_to_all --message 100000\n"
+    "testbed simulate torus4x4 --level packet --flow-control none\n"
     "testbed simulate torus4x4 --vary routing=dor,updown,sr --loads 0.1,0.2"
 )
 def simulate(
@@ -52,7 +52,9 @@ def simulate(
     ] = Level.flit,
     loads: Annotated[
         str | None,
-        typer.Option("--loads", help="flits per host and cycle, or share of a host's link; comma-separated"),
+        typer.Option(
+            "--loads", help="offered loads: flits per host and cycle, or share of a host's link; comma-separated"
+        ),
     ] = None,
     seeds: Annotated[
         int | None,
@@ -69,10 +71,10 @@ def simulate(
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", help="replay what was sent in a run: its result folder", rich_help_panel=REPLAY),
+        typer.Option("--trace", help="replay the traffic of a run, from its result folder", rich_help_panel=REPLAY),
     ] = None,
     load: Annotated[
-        str | None, typer.Option("--trace-load", help="number of the load of --trace", rich_help_panel=REPLAY)
+        str | None, typer.Option("--trace-load", help="with --trace: number of the load", rich_help_panel=REPLAY)
     ] = None,
     message: Annotated[
         int | None,
@@ -92,15 +94,17 @@ def simulate(
     cycles: Annotated[
         int | None,
         typer.Option(
-            "--cycles", "--clocks", help="of a run, the warm-up included; default 200000", rich_help_panel=FLITS
+            "--cycles", "--clocks", help="length of a run, warm-up included; default 200000", rich_help_panel=FLITS
         ),
     ] = None,
     packet: Annotated[
-        int | None, typer.Option("--packet", help="flits of a packet; default 128", rich_help_panel=FLITS)
+        int | None, typer.Option("--packet", help="packet length, flits; default 128", rich_help_panel=FLITS)
     ] = None,
     header: Annotated[
         int | None,
-        typer.Option("--header", help="cycles of a header from switch to switch; default 3", rich_help_panel=FLITS),
+        typer.Option(
+            "--header", help="cycles that a header takes from switch to switch; default 3", rich_help_panel=FLITS
+        ),
     ] = None,
     channels: Annotated[
         int | None,
@@ -132,12 +136,16 @@ def simulate(
     ] = None,
     frame: Annotated[
         int | None,
-        typer.Option("--frame", help="bytes, without preamble and gap; default 1522", rich_help_panel=FRAMES),
+        typer.Option(
+            "--frame", help="frame size in bytes, without preamble and gap; default 1522", rich_help_panel=FRAMES
+        ),
     ] = None,
     xoff: Annotated[
         int | None,
         typer.Option(
-            "--xoff", help="bytes at which a sender is paused; default as late as loses none", rich_help_panel=FRAMES
+            "--xoff",
+            help="bytes at which a sender is paused; default: highest lossless threshold",
+            rich_help_panel=FRAMES,
         ),
     ] = None,
     xon: Annotated[
@@ -151,21 +159,22 @@ def simulate(
         ),
     ] = None,
     delay: Annotated[
-        float | None, typer.Option("--delay", help="µs of cable and switch a hop; default 1", rich_help_panel=FRAMES)
+        float | None,
+        typer.Option("--delay", help="delay of cable and switch per hop, µs; default 1", rich_help_panel=FRAMES),
     ] = None,
     tie_orders: Annotated[
         int | None,
         typer.Option(
             "--tie-orders",
-            help="also run with N other orders of simultaneous events, and tell the spread; default 0",
+            help="also run with N other orders of simultaneous events, and report the spread; default 0",
             rich_help_panel=FRAMES,
         ),
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--results", help="where the results folder is made", rich_help_panel=RUNS)
+        Path, typer.Option("--results", help="where the results folder is created", rich_help_panel=RUNS)
     ] = Path("results"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="resume the newest simulation of it there", rich_help_panel=RUNS)
+        bool, typer.Option("--resume", help="resume the newest simulation of this scenario there", rich_help_panel=RUNS)
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", help="runs in parallel; default one per CPU", rich_help_panel=RUNS)

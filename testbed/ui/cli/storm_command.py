@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from testbed.experiments.run.checks.storm import Storm, StormCounts
 
 
-@app.command(epilog="Examples: testbed storm   |   testbed storm --switches 8 --seconds 4 -o storm.svg")
+@app.command(epilog="Examples:\ntestbed storm\ntestbed storm --switches 8 --seconds 4 -o storm.svg")
 def storm(
     switches: Annotated[int, typer.Option("--switches", help="switches in the ring, a host on each")] = 4,
     seconds: Annotated[float, typer.Option("--seconds", help="how long each of the two broadcasts is watched")] = 2.0,

@@ -18,16 +18,16 @@ FIRST = Annotated[
 
 @app.command(
     cls=InALab,
-    epilog="Examples: testbed switch torus4x4 s3 --kill   |   testbed switch s3 --start   |   testbed switch s3",
+    epilog="Examples:\ntestbed switch torus4x4 s3 --kill\ntestbed switch s3 --start\ntestbed switch s3",
 )
 def switch(
     first: FIRST,
     second: SECOND = None,
-    kill: Annotated[bool, typer.Option("--kill", help="end it at once, as a crash would")] = False,
-    start: Annotated[bool, typer.Option("--start", help="let it run again")] = False,
+    kill: Annotated[bool, typer.Option("--kill", help="kill the switch, as a crash would")] = False,
+    start: Annotated[bool, typer.Option("--start", help="start it again")] = False,
     form: FORMAT = Format.text,
 ) -> None:
-    """Kill a switch of a running lab, start it again, or tell whether it runs.
+    """Kill a switch of a running lab, start it again, or show whether it runs.
 
     Also while a load runs. With Open vSwitch it takes a controller, which gives it its rules again, and a process of
     the switch's own (lab.switch_daemons); a modelled switch (engine: realtime) takes neither. Exit code 2 if it cannot

@@ -18,7 +18,7 @@ from testbed.ui.cli.output import Format, print_json, print_lines
 
 VARY = Annotated[
     list[str] | None,
-    typer.Option("--vary", help="KEY=A,B,C: once for each value, as in routing=dor,updown,sr; repeatable"),
+    typer.Option("--vary", help="KEY=A,B,C: repeat for each value, as in routing=dor,updown,sr; repeatable"),
 ]
 _MAX_VARIANTS = 100
 # A comma inside brackets or quotes parts nothing.

@@ -30,8 +30,8 @@ class VerifyFormat(str, Enum):
 
 
 @app.command(
-    epilog="Examples: testbed verify torus4x4 ring4   |   testbed verify scenarios/*.yaml --format junit > proofs.xml"
-    "   |   testbed verify plan.json   |   testbed verify fabric.graphml --routes next-hops.csv"
+    epilog="Examples:\ntestbed verify torus4x4 ring4\ntestbed verify scenarios/*.yaml --format junit > proofs.xml"
+    "\ntestbed verify plan.json\ntestbed verify fabric.graphml --routes next-hops.csv"
 )
 def verify(
     names: SCENARIOS,
@@ -48,7 +48,7 @@ def verify(
     ] = None,
     form: Annotated[
         VerifyFormat,
-        typer.Option("--format", help="form of the output; junit and github are for continuous integration"),
+        typer.Option("--format", help="output format; junit and github are for continuous integration"),
     ] = VerifyFormat.text,
 ) -> None:
     """Prove plans: delivery, trees, deadlock freedom, members, limits.

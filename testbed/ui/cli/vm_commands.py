@@ -47,7 +47,7 @@ def build(form: FORMAT = Format.text) -> None:
         print_lines(f"{image.folder}: kernel {image.versions['kernel']}; {seconds:g} s")
 
 
-@vm.command(epilog="Examples: testbed vm box --provider libvirt   |   testbed vm box -o boxes")
+@vm.command(epilog="Examples:\ntestbed vm box --provider libvirt\ntestbed vm box -o boxes")
 def box(
     provider: Annotated[Provider, typer.Option(help="that the box is for")] = Provider.both,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="folder that gets the boxes")] = None,
@@ -74,10 +74,11 @@ def box(
         results.print(f"{seconds:g} s")
 
 
-@vm.command("test", epilog="Examples: testbed vm test   |   testbed vm test -- tests/lab/test_faults.py")
+@vm.command("test", epilog="Examples:\ntestbed vm test\ntestbed vm test -- tests/lab/test_faults.py")
 def run_tests(
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="PYTEST", help="words for it, after --; default: all marked vm")
+        list[str] | None,
+        typer.Argument(metavar="PYTEST", help="arguments of pytest, after --; default: all tests marked vm"),
     ] = None,
     memory: Annotated[int, typer.Option(min=256, help="MiB of the virtual machine")] = 2048,
     limit: Annotated[float, typer.Option(min=1, help="s until it is ended")] = _TESTS_LIMIT,

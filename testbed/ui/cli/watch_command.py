@@ -68,18 +68,16 @@ class View:
     no_flows: str  # why flows are not known; else empty
 
 
-@app.command(
-    epilog="Examples: testbed watch   |   testbed watch torus4x4 --every 0.5   |   testbed watch torus4x4 --json"
-)
+@app.command(epilog="Examples:\ntestbed watch\ntestbed watch torus4x4 --every 0.5\ntestbed watch torus4x4 --json")
 def watch(
     lab: LAB = None,
-    every: Annotated[float, typer.Option("--every", help="s between two looks")] = 1.0,
+    every: Annotated[float, typer.Option("--every", help="sampling interval, s")] = 1.0,
     form: FORMAT = Format.text,
 ) -> None:
-    """Show links, queues and flows of a running lab, as they are.
+    """Show links, queues and flows of a running lab, live.
 
     The busiest first, until Ctrl-C or the lab's end; rates are of the real world. Without a terminal, and with --json,
-    one look over --every seconds.
+    one sample over --every seconds.
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from testbed.engines.machine.cluster import Cluster
 
 CLUSTER_HELP = "run on workers: local, local:N, slurm:N, or a Dask scheduler's tcp:// or tls:// address"
-INSECURE_HELP = "take a scheduler that others can reach without TLS"
+INSECURE_HELP = "allow an unencrypted scheduler that other machines can reach"
 CLUSTER = Annotated[str | None, typer.Option("--cluster", help=CLUSTER_HELP)]
 INSECURE = Annotated[bool, typer.Option("--insecure", help=INSECURE_HELP)]
 

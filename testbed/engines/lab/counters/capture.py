@@ -35,7 +35,7 @@ _BUFFER = 64 << 20
 _MAX_FRAME = 65536
 _SPACE = socket.CMSG_SPACE(_TIMESPEC.size) + socket.CMSG_SPACE(_AUXDATA.size)
 _AT_ONCE = 1024
-_LOOK = 0.2  # s between two looks whether the lab is there
+_LOOK = 0.2  # sampling interval, s whether the lab is there
 
 
 class InterfaceFrames:
