@@ -46,7 +46,7 @@ vagrant-box: vm ## make boxes for Vagrant from it, so that `vagrant up` needs no
 npb: setup ## build the eight NAS Parallel Benchmarks of mpi_jobs/npb
 	@$(MAKE) --no-print-directory -C mpi_jobs/npb MPICC="$(CURDIR)/.venv/bin/mpicc"
 
-paper: setup ## obtain the papers' numbers and show ours beside them (quickly: ARGS=--quick)
+paper: setup ## obtain the papers' numbers and compare them with the published ones (quickly: ARGS=--quick)
 	@$(SUDO) .venv/bin/testbed paper $(ARGS)
 
 # tests/conftest.py says what goes together, and in which order.
