@@ -13,6 +13,7 @@ _CALLED = {
     "slimfly": "slim_fly", "multipath": "ecmp", "hash": "ecmp", "8021aq": "spb",
     "shortestpath": "dfsssp", "minimal": "dfsssp", "rstp": "stp", "mstp": "stp", "spanningtree": "stp",
     "vlb": "valiant",
+    "allreduce": "ring_all_reduce", "reducescatter": "ring_reduce_scatter", "allgather": "ring_all_gather",
     "incast": "hotspot", "alltoall": "all_to_all", "a2a": "all_to_all", "permutation": "pairwise", "random": "uniform",
 }  # fmt: skip
 _CONGESTION = "is not modelled: switches mark no frames and hosts have no rate control; flow_control: pfc pauses"

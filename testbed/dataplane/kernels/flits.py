@@ -358,6 +358,8 @@ def _let_go(state: State, fabric: FlitFabric, buffer: int, node: int, clock: int
         counts[DELIVERED] += 1
         if len(state.finished):
             state.finished[state.entry[packet]] = clock + HOP
+            if len(state.missing):
+                _count_arrival(state, fabric, clock, state.entry[packet])
         state.free[counts[FREE]] = packet
         counts[FREE] += 1
     state.nodes[buffer].front = (state.nodes[buffer].front + 1) % state.queue.shape[1]
@@ -367,6 +369,47 @@ def _let_go(state: State, fabric: FlitFabric, buffer: int, node: int, clock: int
         if len(state.came):
             ready = max(ready, state.came[state.queue[buffer, state.nodes[buffer].front]] + fabric.routing)
         _get_ready(state, buffer, ready)
+
+
+@jit_inner
+def _count_arrival(state: State, fabric: FlitFabric, clock: int, entry: int) -> None:
+    """A packet of a replay in steps has arrived: with the last of an entry those begin that waited for nothing else."""
+    state.missing[entry] -= 1
+    if state.missing[entry]:
+        return
+    count = 0
+    for index in range(fabric.arrived_start[entry], fabric.arrived_start[entry + 1]):
+        waits = fabric.arrived[index]
+        state.blocked[waits] -= 1
+        if state.blocked[waits] == 0:
+            state.releasing[count] = waits
+            count += 1
+    while count:
+        count -= 1
+        begins = state.releasing[count]
+        release_entry(state, fabric.sender[begins], begins, clock + HOP)
+        for index in range(fabric.released_start[begins], fabric.released_start[begins + 1]):
+            waits = fabric.released[index]
+            state.blocked[waits] -= 1
+            if state.blocked[waits] == 0:
+                state.releasing[count] = waits
+                count += 1
+
+
+@jit
+def release_entry(state: State, host: int, entry: int, clock: int) -> None:
+    """Let a host send an entry from a clock on; one that slept is woken."""
+    before = state.ring_at[host]
+    if before < 0:
+        state.ring[entry] = entry
+        state.ring_at[host] = entry
+    else:
+        state.ring[entry] = state.ring[before]
+        state.ring[before] = entry
+    if state.due[host] == NEVER:
+        state.due[host] = clock
+        if state.to_send[host] == 0:
+            schedule(state, host)
 
 
 @jit_inner
@@ -411,5 +454,5 @@ def _inject(state: State, fabric: FlitFabric, clock: int) -> None:
         state.sending[index] = state.sending[counts[SENDING]]
         if state.due[host] <= clock + 1:
             _try(state, fabric.virtual + host)
-        else:
+        elif state.due[host] < NEVER:  # else it sleeps until a step of a replay wakes it
             schedule(state, host)

@@ -93,6 +93,13 @@ class FlitFabric(NamedTuple):
     # (H,) where each host sends; UNIFORM for a new draw each packet, IDLE for nowhere, LISTED for the list of a replay
     target: Ints
     listed: Ints  # (M,) destination of each entry of a replay; empty without one
+    # of a replay in steps, else empty: the host that sends an entry; the entries that wait for one to arrive, and those
+    # that wait for one to be released
+    sender: Ints  # (M,)
+    arrived_start: Longs  # (M + 1,)
+    arrived: Ints
+    released_start: Longs  # (M + 1,)
+    released: Ints
 
 
 UNIFORM, IDLE, LISTED = -1, -2, -3
@@ -141,3 +148,6 @@ class State(NamedTuple):
     ring_at: Ints  # (H,) entry that a host has sent of last
     entry: Ints  # (Q,) entry of each packet, or (0,)
     finished: Longs  # (M,) clock at which the last flit of an entry has arrived so far
+    missing: Longs  # (M,) packets of an entry of a replay in steps that have not arrived; (0,) without steps
+    blocked: Longs  # (M,) how many arrivals and releases an entry waits for
+    releasing: Ints  # (M,) entries that are being released

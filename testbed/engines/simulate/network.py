@@ -128,6 +128,11 @@ def fabric_of(network: Network, load: float) -> FlitFabric:
         chance=load / settings.packet,
         target=target,
         listed=nothing,
+        sender=nothing,
+        arrived_start=none,
+        arrived=nothing,
+        released_start=none,
+        released=nothing,
     )
 
 
@@ -197,6 +202,9 @@ def new_state(network: Network, fabric: FlitFabric, seed: int) -> State:
         ring_at=zeros(0),
         entry=zeros(0),
         finished=np.zeros(0, dtype=np.int64),
+        missing=np.zeros(0, dtype=np.int64),
+        blocked=np.zeros(0, dtype=np.int64),
+        releasing=zeros(0),
     )
     for host in np.flatnonzero((fabric.target != IDLE) & (fabric.target != LISTED)).tolist():
         state.due[host] = gap(state.random, host, fabric.chance) - 1

@@ -16,6 +16,7 @@ from testbed.base.files import read_text
 from testbed.base.model import Longs, Sample, Topology
 from testbed.base.others_text import unescape_cell
 from testbed.dataplane.predict.frames import TCP_PAYLOAD, transport
+from testbed.fabric.collectives import COLLECTIVES, CollectiveError, Steps, make_steps
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import load_telemetry
@@ -34,6 +35,22 @@ class Recorded:
     matrix: Longs  # (H, H) bytes from host (row) to host (column)
     carried: int  # bytes of it that a full frame carries: payload, or headers too where these were counted
     origin: str  # in words
+    steps: Steps | None = None  # of a collective, whose messages the matrix is the sum of; None where all begin at once
+
+
+def make_collective(topology: Topology, name: str, size: int) -> Recorded:
+    """The messages of a collective, of a vector or messages of a size in bytes.
+
+    Raises:
+        InputError: not with that many hosts.
+    """
+    try:
+        steps = make_steps(name, topology.host_count, size)
+    except CollectiveError as error:
+        raise InputError.one(argument("pattern"), str(error)) from error
+    matrix = np.zeros((topology.host_count, topology.host_count), dtype=np.int64)
+    np.add.at(matrix, (steps.source, steps.destination), steps.size)
+    return Recorded(matrix, TCP_PAYLOAD, f"{name}, {size:,} bytes: {COLLECTIVES[name].summary}", steps)
 
 
 def make_all_to_all(topology: Topology, message: int) -> Recorded:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Floats, Ints, Longs, Topology
-from testbed.dataplane.kernels.flits import run, schedule
+from testbed.dataplane.kernels.flits import release_entry, run, schedule
 from testbed.dataplane.kernels.flits_check import waiting_cycle
-from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LISTED, FlitFabric, State
+from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LISTED, NEVER, FlitFabric, State
 from testbed.engines.simulate.network import Network, fabric_of, new_state
 from testbed.engines.simulate.point import STRETCH, check_conservation
+from testbed.fabric.collectives import Steps, waits_of
 from testbed.fabric.routing.paths import hops
 from testbed.fabric.verify.deadlock import hop_name
 
@@ -29,6 +30,7 @@ class Demand:
     destination: Ints  # (M,) other hosts
     size: Longs  # (M,) bytes, above 0
     carried: int  # bytes that a packet carries, the last one of a pair as many or fewer
+    steps: Steps | None = None  # of a collective, whose messages these are; None where all begin at once
 
     @classmethod
     def from_matrix(cls, matrix: Longs, carried: int) -> Demand:
@@ -41,6 +43,11 @@ class Demand:
         order = np.lexsort(((destination - source) % max(len(matrix), 1), source))
         source, destination = source[order], destination[order]
         return cls(source.astype(np.int32), destination.astype(np.int32), matrix[source, destination], carried)
+
+    @classmethod
+    def from_steps(cls, steps: Steps, carried: int) -> Demand:
+        """Make it from the messages of a collective; a pair may have several."""
+        return cls(steps.source, steps.destination, steps.size, carried, steps)
 
     @property
     def packets(self) -> Longs:
@@ -156,9 +163,43 @@ def least_clocks(network: Network, demand: Demand) -> tuple[int, str]:
         (int(sent.max(initial=0)), _host(topology, sent, "what {} sends")),
         (int(received.max(initial=0)), _host(topology, received, "what {} receives")),
     ]
+    if demand.steps is not None:
+        found.append((_longest_chain(network, demand, demand.steps), "the longest chain of messages, each alone"))
     if len(channels):
         found.append((int(channels.max()), f"channel {topology.channel_name(int(channels.argmax()))}"))
     return max(found, key=lambda pair: pair[0])
+
+
+def _longest_chain(network: Network, demand: Demand, steps: Steps) -> int:
+    """Cycles that a collective takes if each message is alone: header and flits, one message after the other."""
+    topology, waits = network.topology, waits_of(steps)
+    alone = [
+        network.settings.header * (len(hops(topology, network.routes, source, goal)) + 1) + flits
+        for source, goal, flits in zip(
+            steps.source.tolist(),
+            steps.destination.tolist(),
+            (demand.packets * network.settings.packet).tolist(),
+            strict=True,
+        )
+    ]
+    begin = [0] * len(alone)
+    left = waits.count.copy()
+    ready = np.flatnonzero(left == 0).tolist()
+    latest = 0
+    while ready:
+        message = ready.pop()
+        end = begin[message] + alone[message]
+        latest = max(latest, end)
+        for start, lists, at in (
+            (waits.arrived_start, waits.arrived, end),
+            (waits.released_start, waits.released, begin[message]),
+        ):
+            for after in lists[start[message] : start[message + 1]].tolist():
+                begin[after] = max(begin[after], at)
+                left[after] -= 1
+                if left[after] == 0:
+                    ready.append(after)
+    return latest
 
 
 def _host(topology: Topology, flits: Floats, words: str) -> str:
@@ -171,6 +212,8 @@ def _begin_replay(network: Network, demand: Demand) -> tuple[FlitFabric, State]:
     target = np.full(hosts, IDLE, dtype=np.int32)
     target[demand.source] = LISTED
     fabric = fabric_of(network, 1.0)._replace(target=target, listed=demand.destination)
+    if demand.steps is not None:
+        return _begin_steps(network, fabric, demand, demand.steps)
     state = new_state(network, fabric, 1)
     first = np.searchsorted(demand.source, np.arange(hosts + 1))
     ring = np.arange(1, len(demand.source) + 1, dtype=np.int32)
@@ -188,4 +231,37 @@ def _begin_replay(network: Network, demand: Demand) -> tuple[FlitFabric, State]:
     state.due[:] = 0
     for host in senders.tolist():
         schedule(state, host)
+    return fabric, state
+
+
+def _begin_steps(network: Network, fabric: FlitFabric, demand: Demand, steps: Steps) -> tuple[FlitFabric, State]:
+    """The messages that wait for nothing are due at clock 0; who has none sleeps."""
+    waits = waits_of(steps)
+    fabric = fabric._replace(
+        sender=demand.source,
+        arrived_start=waits.arrived_start,
+        arrived=waits.arrived,
+        released_start=waits.released_start,
+        released=waits.released,
+    )
+    count = len(demand.source)
+    state = new_state(network, fabric, 1)._replace(
+        unsent=demand.packets.copy(),
+        ring=np.full(count, -1, dtype=np.int32),
+        ring_at=np.full(network.topology.host_count, -1, dtype=np.int32),
+        entry=np.zeros(network.packets, dtype=np.int32),
+        finished=np.zeros(count, dtype=np.int64),
+        missing=demand.packets.copy(),
+        blocked=waits.count.copy(),
+        releasing=np.zeros(count, dtype=np.int32),
+    )
+    state.due[:] = NEVER
+    ready = np.flatnonzero(waits.count == 0).tolist()
+    while ready:
+        entry = ready.pop(0)
+        release_entry(state, int(demand.source[entry]), entry, 0)
+        for after in waits.released[waits.released_start[entry] : waits.released_start[entry + 1]].tolist():
+            state.blocked[after] -= 1
+            if state.blocked[after] == 0:
+                ready.append(after)
     return fabric, state

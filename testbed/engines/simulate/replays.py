@@ -56,7 +56,8 @@ class Replay:
         """(H, H) s until all had arrived from host (row) to host (column); 0 for pairs that send nothing."""
         hosts = self.plan.topology.host_count
         found: Floats = np.zeros((hosts, hosts))
-        found[self.demand.source, self.demand.destination] = self.outcome.finished * self.clock
+        times = self.outcome.finished * self.clock
+        np.maximum.at(found, (self.demand.source, self.demand.destination), times)
         return found
 
     def as_object(self) -> dict[str, object]:
@@ -101,13 +102,18 @@ def replay_plan(
         raise InputError(problems)
     problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
     pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
+    pairs = pairs if recorded.steps is None else len(recorded.steps.step)
     if pairs > MAX_PAIRS:
-        sentence = f"has {pairs:,} pairs of hosts and a replay takes {MAX_PAIRS:,}; take a fabric with fewer hosts"
+        what = "pairs of hosts" if recorded.steps is None else "messages"
+        sentence = f"has {pairs:,} {what} and a replay takes {MAX_PAIRS:,}; take a fabric with fewer hosts"
         problems.append(Problem(recorded.origin, sentence))
     if problems:
         raise InputError(problems)
     network = Network.from_routes(plan.topology, plan.routes, settings, plan.scenario.lab.seed)
-    demand = Demand.from_matrix(recorded.matrix, recorded.carried)
+    if recorded.steps is None:
+        demand = Demand.from_matrix(recorded.matrix, recorded.carried)
+    else:
+        demand = Demand.from_steps(recorded.steps, recorded.carried)
     progress("loading the simulator; compiling it, the first time, takes half a minute")
     least, because = least_clocks(network, demand)
     said = started = time.monotonic()
@@ -158,7 +164,7 @@ def _store(found: Replay) -> None:
 
 
 def _pairs_csv(found: Replay) -> str:
-    """One line a pair of hosts; no times of what has not arrived."""
+    """One line a pair of hosts, or a message of a step; no times of what has not arrived."""
     demand, name = found.demand, found.plan.topology.host_name
     columns = (demand.source, demand.destination, demand.size, demand.packets, found.outcome.finished)
     cycle = found.outcome.cycle

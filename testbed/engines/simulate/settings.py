@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.base.errors import InputError, Problem, argument
+from testbed.base.errors import InputError, Problem, argument, did_you_mean
+from testbed.base.looked_for import find_looked_for
 from testbed.base.model import Topology
+from testbed.fabric.collectives import COLLECTIVES
 from testbed.fabric.traffic import PatternError, flows, is_pattern, no_pattern
 
 UNIFORM = "uniform"
@@ -107,7 +109,7 @@ def pattern_problems(pattern: str, topology: Topology, seed: int) -> list[Proble
     if pattern == ALL_TO_ALL:
         return [Problem(place, f"{ALL_TO_ALL} is no order of packets; {UNIFORM} draws each packet's destination anew")]
     if not is_pattern(pattern):
-        return [Problem(place, no_pattern(pattern, without=ALL_TO_ALL))]
+        return [Problem(place, f"{no_pattern(pattern, without=ALL_TO_ALL)}{_name_collectives(pattern)}")]
     if topology.host_count < 2:
         return [Problem(place, "a load needs two hosts or more and this topology has one")]
     try:
@@ -116,6 +118,12 @@ def pattern_problems(pattern: str, topology: Topology, seed: int) -> list[Proble
     except PatternError as error:
         return [Problem(place, str(error))]
     return [Problem(place, f'"{pattern}" maps each of {topology.host_count} hosts to itself; use another pattern')]
+
+
+def _name_collectives(pattern: str) -> str:
+    """What the sentence on an unknown pattern says of collectives, which are replays of the flit level."""
+    meant = find_looked_for(pattern, COLLECTIVES) or did_you_mean(pattern, COLLECTIVES, 0.7)
+    return f"; collectives, on the flit level: {', '.join(COLLECTIVES)}.{meant}"
 
 
 def destinations(pattern: str, topology: Topology, seed: int) -> Sequence[tuple[int, int]]:

@@ -33,9 +33,16 @@ class ReplayOptions:
     message: int | None  # bytes from each host to each other one, or None where it was not given
 
     @property
+    def has_messages(self) -> bool:
+        """Whether the pattern is one of messages: all to all, or a collective."""
+        from testbed.fabric.collectives import COLLECTIVES
+
+        return self.pattern == ALL_TO_ALL or self.pattern in COLLECTIVES
+
+    @property
     def is_replay(self) -> bool:
         """Whether it is a replay."""
-        return self.pattern == ALL_TO_ALL or self.matrix is not None or self.trace is not None
+        return self.has_messages or self.matrix is not None or self.trace is not None
 
     def problems(self, given: Sequence[str]) -> list[Problem]:
         """Options that exclude each other. `given` are names of parameters."""
@@ -51,9 +58,9 @@ class ReplayOptions:
         found = []
         if len(sources) > 1 and self.is_replay:
             found.append(Problem(sources[1], f"says what is sent, and so does {sources[0]}; give one of them"))
-        if self.message is not None and self.pattern != ALL_TO_ALL:
+        if self.message is not None and not self.has_messages:
             found.append(
-                Problem("--message", f"is the size of messages of --pattern {ALL_TO_ALL}, which is not asked for")
+                Problem("--message", f"is a size for --pattern {ALL_TO_ALL} or a collective, which is not asked for")
             )
         elif self.message is not None and not 1 <= self.message < 1 << 40:
             found.append(Problem("--message", f"should be from 1 to 2^40 bytes, not {self.message:,}"))
@@ -66,12 +73,14 @@ class ReplayOptions:
 
     def read_traffic(self, topology: Topology) -> Recorded:
         """What is sent."""
-        from testbed.engines.simulate.recorded import make_all_to_all, read_matrix, read_run
+        from testbed.engines.simulate.recorded import make_all_to_all, make_collective, read_matrix, read_run
 
         if self.matrix is not None:
             return read_matrix(self.matrix, topology)
         if self.trace is not None:
             return read_run(self.trace, self.load, topology)
+        if self.pattern is not None and self.pattern != ALL_TO_ALL:
+            return make_collective(topology, self.pattern, self.message or 1 << 20)
         return make_all_to_all(topology, self.message or 1 << 16)
 
 

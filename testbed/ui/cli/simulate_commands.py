@@ -39,6 +39,7 @@ class Level(str, Enum):
     epilog="Examples:\ntestbed simulate dl-ud3-irregular16 --loads 0.1,0.2,0.3 --seeds 3\n"
     "testbed simulate deadlock-torus8x8 --loads 0.6 --cycles 100000\n"
     "testbed simulate torus4x4 --pattern all_to_all --message 100000\n"
+    "testbed simulate fattree-k4 --pattern ring_all_reduce --message 1000000\n"
     "testbed simulate torus4x4 --level packet --flow-control none\n"
     "testbed simulate torus4x4 --vary routing=dor,updown,sr --loads 0.1,0.2"
 )
@@ -61,7 +62,11 @@ def simulate(
         typer.Option("--seeds", help="runs of each load, with seeds 1, 2, …; default 1, near saturation 3"),
     ] = None,
     pattern: Annotated[
-        str, typer.Option("--pattern", help="uniform: a destination drawn for each packet; a permutation; all_to_all")
+        str,
+        typer.Option(
+            "--pattern",
+            help="uniform: a destination drawn for each packet; a permutation; all_to_all; ring_all_reduce, …",
+        ),
     ] = "uniform",
     matrix: Annotated[
         Path | None,
@@ -78,7 +83,11 @@ def simulate(
     ] = None,
     message: Annotated[
         int | None,
-        typer.Option("--message", help="bytes of a message of all_to_all; default 65536", rich_help_panel=REPLAY),
+        typer.Option(
+            "--message",
+            help="bytes of a message of all_to_all (65536), of a collective (1048576)",
+            rich_help_panel=REPLAY,
+        ),
     ] = None,
     warm_up: Annotated[
         float | None,

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.base import looked_for
 from testbed.base.errors import InputError
+from testbed.fabric.collectives import COLLECTIVES
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES
 from testbed.fabric.traffic import FAMILIES, PATTERNS, no_pattern
@@ -37,4 +38,4 @@ def test_keys_and_patterns_by_other_names():
 
 
 def test_what_words_lead_to_is_there():
-    assert set(looked_for._CALLED.values()) <= {*TOPOLOGIES, *ROUTINGS, *PATTERNS, *FAMILIES}
+    assert set(looked_for._CALLED.values()) <= {*TOPOLOGIES, *ROUTINGS, *PATTERNS, *FAMILIES, *COLLECTIVES}

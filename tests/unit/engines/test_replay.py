@@ -278,7 +278,7 @@ def test_files_that_are_no_matrix(typed, tmp_path, name, content, sentence):
      ["--trace: says what is sent, and so does --matrix; give one of them"]),
     (("--pattern", "uniform", "--trace", "results/x"),
      ["--trace: says what is sent, and so does --pattern uniform; give one of them"]),
-    (("--message", "10"), ["--message: is the size of messages of --pattern all_to_all, which is not asked for"]),
+    (("--message", "10"), ["--message: is a size for --pattern all_to_all or a collective, which is not asked for"]),
     (("--pattern", "all_to_all", "--message", "0"), ["--message: should be from 1 to 2^40 bytes, not 0"]),
     (("--trace-load", "1"), ["--trace-load: is a load of the run that --trace names, which is not given"]),
     (("--pattern", "all_to_all", "--loads", "0.1", "--clocks", "100", "--resume"), [
