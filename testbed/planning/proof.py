@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,17 @@ DECLARED = "the declared deadlock formed"
 def deadlock_word(scenario: Scenario) -> str:
     """What a deadlock that has formed is called: the one that a scenario declares is what it was run for."""
     return DECLARED if scenario.expect == "deadlock" else "deadlock"
+
+
+def find_declared_deadlock(reasons: Sequence[str]) -> str:
+    """What a verdict says of a declared deadlock that formed, with a channel it holds; empty without one."""
+    for reason in reasons:
+        _, formed, rest = reason.partition(DECLARED)
+        if formed:
+            cycle = rest.partition(": ")[2]
+            first = cycle.replace(" → ", " waits for ").split(" waits for ")[0].strip()
+            return f"{DECLARED} at {first}" if first else DECLARED
+    return ""
 
 
 def require_proof(scenario: Scenario, violations: tuple[Violation, ...]) -> None:

@@ -16,7 +16,7 @@ from testbed.experiments.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import for_page
 from testbed.experiments.report.sheets import Sheet, arrivals, spreads
-from testbed.experiments.report.table import BOUNDS, METRICS, UNHELD_MARK, unheld_share
+from testbed.experiments.report.table import BOUND_NAMES, BOUNDS, METRICS, UNHELD_MARK, unheld_share
 from testbed.results.samples import Failure, FailureRepeat
 
 MAX_UPRIGHT = 16  # more bars lie down
@@ -27,7 +27,6 @@ _CURVES = ("mpi_latency", "mpi_bandwidth", "mpi_alltoall_time", "mpi_alltoall_ba
 _WHISKERS = "whiskers from min to max"
 _SPAN = "min to max"
 # What a prediction of a metric is called that is a bound.
-BOUND_NAMES = {"≥": "lower bound", "≤": "upper bound"}
 # Moments of a failure, and how they are drawn.
 _MOMENTS: tuple[tuple[str, str, Dash], ...] = (
     ("it dies", INK, "-"), ("backup path carries", TREES[2], "-"), ("new tables are in", TREES[1], DASHED),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from testbed.base.model import Sample
 from testbed.base.units import gap_text, scale_for
-from testbed.experiments.report.table import ResultRow, result_rows
+from testbed.experiments.report.table import BOUND_NAMES, BOUNDS, ResultRow, result_rows
 
 # What is asked of a load first, in this order.
 _OF_A_LOAD = (
@@ -41,7 +41,8 @@ def headline(samples: Sequence[Sample]) -> list[str]:
 def _words(row: ResultRow, kind: str) -> str:
     name = row.name if not kind or row.name.lower().startswith(kind) else f"{kind}: {row.name}"
     text = f"{name} {row.scale.text(row.median)} {row.scale.name}".rstrip()
-    return text if row.mean_gap is None else f"{text} ({gap_text(row.mean_gap)} from the prediction)"
+    held_against = BOUND_NAMES.get(BOUNDS.get(row.metric, ""), "prediction")
+    return text if row.mean_gap is None else f"{text} ({gap_text(row.mean_gap)} from the {held_against})"
 
 
 def _figure(value: float, unit: str) -> str:

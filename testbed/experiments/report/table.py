@@ -112,6 +112,7 @@ PAGE_ONLY = frozenset(
 )  # fmt: skip
 # Metrics whose prediction is a bound and no expectation.
 BOUNDS = {**dict.fromkeys(AT_LEAST, "≥"), **dict.fromkeys(AT_MOST, "≤")}
+BOUND_NAMES = {"≥": "lower bound", "≤": "upper bound"}
 # Behind the name of a figure of which the lab's ports do not hold all of the time that links need.
 UNHELD_MARK = "†"
 UNHELD_NOTE = (

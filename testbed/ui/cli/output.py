@@ -161,11 +161,11 @@ def write_file(file: Path, content: bytes) -> None:
 def print_outcome(outcome: RunOutcome) -> None:
     """Print the verdict of a run and why, three figures, where its results are, and what to type next."""
     from testbed.experiments.report.headline import headline
-    from testbed.planning.proof import DECLARED
+    from testbed.planning.proof import find_declared_deadlock
 
     word = outcome.verdict.word
-    declared = word == "pass" and any(DECLARED in reason for reason in outcome.reasons)
-    print_lines(f"verdict: {word}{f': {DECLARED}' if declared else _MEANING.get(word, '')}", _STYLES[word])
+    declared = find_declared_deadlock(outcome.reasons) if word == "pass" else ""
+    print_lines(f"verdict: {word}{f': {declared}' if declared else _MEANING.get(word, '')}", _STYLES[word])
     for reason in outcome.reasons:
         print_lines(f"  {reason}")
     figures = headline(outcome.samples)

@@ -32,6 +32,16 @@ def test_the_first_figure_of_each_load_then_the_fullest_link():
     assert headline([]) == []
 
 
+def test_a_bound_is_called_one():
+    for metric, unit, words in (
+        ("mpi_allreduce_time", "s", "(+179 % from the lower bound)"),
+        ("mpi_bandwidth", "bit/s", "(−50 % from the upper bound)"),
+    ):
+        value = 2.79 if unit == "s" else 0.5
+        (text,) = headline([sample(metric, value, unit, kind="mpi", predicted=1.0)])
+        assert text.endswith(words)
+
+
 def test_how_long_a_run_takes_is_known_where_its_loads_say_it():
     def of(*loads):
         return make_plan(scenario_of({**SIZE, "workloads": list(loads)}))

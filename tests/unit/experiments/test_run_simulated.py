@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -258,7 +259,8 @@ def test_a_run_whose_declared_deadlock_formed_says_so_everywhere(tmp_path):
     done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "400"})
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert "verdict: pass: the declared deadlock formed" in lines
+    (verdict,) = [line for line in lines if line.startswith("verdict: ")]
+    assert re.fullmatch(r"verdict: pass: the declared deadlock formed at s[1-6]→s[1-6]", verdict)
     row = next(number for number, line in enumerate(lines) if line.startswith("1  iperf3 udp all_to_all  pass"))
     assert lines[row + 1].startswith("  the declared deadlock formed in repeat 1: ")
     found = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
