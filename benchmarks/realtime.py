@@ -194,7 +194,7 @@ def same(runs: int) -> list[Figure]:
         found: dict[str, dict[str, list[float]]] = {}
         for run in range(runs):
             for engine in ("simulate", "realtime"):
-                load = f"{{kind: iperf3, protocol: udp, offered: {offered}, seconds: 5, omit: 2, repeats: 1}}"
+                load = f"{{kind: iperf3, protocol: udp, offered_load: {offered}, seconds: 5, omit: 2, repeats: 1}}"
                 text = f"topology: {{kind: mesh, sizes: [2], hosts_per_switch: {pairs}}}\nengine: {engine}\n"
                 text += f"lab: {{dilation: 20, seed: {run + 1}}}\nworkloads: [{load}]"
                 outcome, _ = _run(lambda text=text: make_plan(parse_scenario(text, "same")))  # type: ignore[misc]

@@ -128,7 +128,7 @@ def _real_time() -> list[Figure]:
         with tempfile.TemporaryDirectory() as folder:
             words = (
                 f"topology.sizes=[{size},{size}]", "lab.dilation=100", "engine=realtime",
-                "workloads=[{kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, seconds: 4, repeats: 1}]",
+                "workloads=[{kind: iperf3, protocol: udp, offered_load: 0.9, seconds: 4, repeats: 1}]",
             )  # fmt: skip
             settings = [part for word in words for part in ("--set", word)]
             done = testbed("run", "torus4x4", *settings, "--results", folder)

@@ -25,7 +25,7 @@ links: {rate: 1 Gbit/s}
 lab: {dilation: 100, telemetry: 0}
 workloads:
   - {kind: ping, pattern: complement, count: 10}
-  - {kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, seconds: 4, omit: 1, repeats: 1}
+  - {kind: iperf3, protocol: udp, pattern: neighbour, offered_load: 0.9, seconds: 4, omit: 1, repeats: 1}
 """
 
 

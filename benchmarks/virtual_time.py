@@ -26,7 +26,7 @@ _FLOWS = (
 _TOPOLOGIES = ("mesh4x2", "torus4x2", "myri-clos", "mtree4x4", "mesh4x4", "torus4x4", "fattree14")
 # A tenth of the bottleneck stays free for iperf3's own control messages, which take the same links.
 _PATTERNS = ", ".join(
-    f"{{kind: iperf3, protocol: udp, pattern: {pattern}, offered: 0.9, omit: 3, seconds: 8, repeats: 1}}"
+    f"{{kind: iperf3, protocol: udp, pattern: {pattern}, offered_load: 0.9, omit: 3, seconds: 8, repeats: 1}}"
     for pattern in ("all_to_all", "bit_reversal", "transpose")
 )
 _SHIFTS = (0, 1, 2)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, WithJsonSchema
 
+from testbed.base import old_names
 from testbed.base.errors import Problem, did_you_mean
 from testbed.scenario.models import format_value
 
@@ -106,13 +107,11 @@ ENGINES: dict[str, EngineName] = {
 }
 # Those that are a lab on this machine, which a command can work in.
 LABS = ("ovs", "realtime")
-# As files of earlier versions call it: in a scenario, and in what is stored of a run.
-_ALIASES = {"lab": "ovs", "native": "ovs"}
 
 
 def engine_name(name: Any) -> Any:
     """The name of today for an engine; what never was one stays as it is."""
-    return _ALIASES.get(name, name) if isinstance(name, str) else name
+    return old_names.ENGINES.get(name, name) if isinstance(name, str) else name
 
 
 def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:

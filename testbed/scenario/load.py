@@ -11,6 +11,7 @@ from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
 from testbed.base.looked_for import find_looked_for
+from testbed.base.old_names import rename_keys
 from testbed.base.units import format_rate
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES, size_problem
@@ -272,6 +273,8 @@ def _workloads(raw: object, beside: ScenarioFolder, problems: list[Problem], *, 
         load = {"kind": load} if isinstance(load, str) else load  # noqa: PLW2901 - the same load, in other words
         if isinstance(load, dict) and takes_pattern(load.get("kind")):
             load = with_pattern(load, place, beside, problems)  # noqa: PLW2901 - likewise
+        if isinstance(load, dict):
+            load = rename_keys("workloads", load, place, quiet=stored)  # noqa: PLW2901 - likewise
         kind, spec = _kind(load, place, problems, table=WORKLOADS, part="spec", stored=stored)
         if spec is not None and not isinstance(spec, PluginParameters):
             found = [*WORKLOADS[kind].check(spec), *WORKLOADS[kind].list_inapplicable(spec, list(load))]
@@ -291,9 +294,9 @@ def _amounts(kind: str, spec: Any) -> list[Problem]:
             "udp; make them equal, or let the simulator replay them: testbed simulate --matrix"
         )
         return [Problem("pattern", sentence)]
-    if spec.offered > 1:
-        sentence = f"is {spec.offered:g}, so full links drop, and flows do not keep their amounts; use 1 or less"
-        return [Problem("offered", sentence)]
+    if spec.offered_load > 1:
+        sentence = f"is {spec.offered_load:g}, so full links drop, and flows do not keep their amounts; use 1 or less"
+        return [Problem("offered_load", sentence)]
     return []
 
 

@@ -160,7 +160,8 @@ def test_each_flow_gets_what_the_members_it_takes_allow(untouched, tmp_path):
     text = (
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
         "lab: {dilation: 400}\n"
-        "workloads: [{kind: iperf3, protocol: udp, pattern: complement, omit: 2, seconds: 5, repeats: 2, offered: 0.9}]"
+        "workloads: [{kind: iperf3, protocol: udp, pattern: complement, omit: 2, seconds: 5, repeats: 2, "
+        "offered_load: 0.9}]"
     )
     plan = plan_of(text)
     outcome = run_scenario(plan, tmp_path, lambda line: None)

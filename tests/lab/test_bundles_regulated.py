@@ -154,7 +154,9 @@ def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: Mod
 @pytest.mark.parametrize(("engine", "module"), ENGINES)
 def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, module, tmp_path, untouched):
     """Two hosts talk by one bundle: of all others one link stays on."""
-    load = "workloads: [{kind: iperf3, protocol: udp, offered: 0.3, pattern: bit_reversal, seconds: 3, repeats: 1}]"
+    load = (
+        "workloads: [{kind: iperf3, protocol: udp, offered_load: 0.3, pattern: bit_reversal, seconds: 3, repeats: 1}]"
+    )
     found = regulate(_plan(engine, load), tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None)
     assert found.choice.off_links
     assert found.choice.plan.powered_off is not None

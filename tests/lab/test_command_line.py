@@ -23,7 +23,7 @@ topology: {kind: mesh, sizes: [2, 2]}
 lab: {dilation: 100}
 workloads:
   - {kind: ping, count: 2}
-  - {kind: iperf3, protocol: udp, seconds: 3, omit: 0, repeats: 1, offered: 0.5}
+  - {kind: iperf3, protocol: udp, seconds: 3, omit: 0, repeats: 1, offered_load: 0.5}
   - {kind: iperf3, protocol: tcp, seconds: 3, omit: 0, repeats: 1}
 """
 _LONG = (

@@ -25,7 +25,7 @@ _TESTBED = [sys.executable, "-m", "testbed"]
 _AUTO = """
 topology: {kind: mesh, sizes: [2, 2]}
 lab: {dilation: auto, cpu_share: 0.2}
-workloads: [{kind: iperf3, protocol: udp, seconds: 5, omit: 1, repeats: 1, offered: 0.8}]
+workloads: [{kind: iperf3, protocol: udp, seconds: 5, omit: 1, repeats: 1, offered_load: 0.8}]
 """
 
 
@@ -120,7 +120,7 @@ def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp
         return runs[-1]
 
     monkeypatch.setitem(one_load.RUNNERS, "iperf3", one_load.Runner(slow_at_first))
-    load = "{kind: iperf3, protocol: udp, seconds: 2, omit: 0, repeats: 1, offered: 0.5}"
+    load = "{kind: iperf3, protocol: udp, seconds: 2, omit: 0, repeats: 1, offered_load: 0.5}"
     plan = plan_of(f"topology: {{kind: mesh, sizes: [2]}}\nworkloads: [{{kind: ping, count: 2}}, {load}, {load}]")
     run = load_run(run_scenario(plan, tmp_path, lambda text: None).folder)
     assert run.manifest["dilation"] == run.manifest["dilation_choice"]["dilation"] == 150

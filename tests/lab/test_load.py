@@ -24,7 +24,7 @@ from testbed.results import load_run
 from .conftest import execute, plan_of
 
 _TESTBED = [sys.executable, "-m", "testbed"]
-_UDP = ("iperf3", "protocol=udp", "repeats=1", "omit=0", "offered=0.5")
+_UDP = ("iperf3", "protocol=udp", "repeats=1", "omit=0", "offered_load=0.5")
 Named = tuple[str, LabClient]
 
 

@@ -42,7 +42,7 @@ links: {rate: 1 Gbit/s}
 lab: {dilation: 200}
 workloads:
   - {kind: ping, pattern: complement, count: 3}
-  - {kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, seconds: 4, omit: 1, repeats: 1}
+  - {kind: iperf3, protocol: udp, pattern: neighbour, offered_load: 0.9, seconds: 4, omit: 1, repeats: 1}
   - {kind: mpi, job: fabric_bench, args: [--tests, "pingpong,alltoall", --repeats, "3"], trace: true}
   - {kind: script, run: ./name.sh, hosts: [h1, h8, h16]}
 """
@@ -63,7 +63,7 @@ workloads:
   - kind: iperf3
     protocol: udp
     pattern: neighbour
-    offered: 0.9
+    offered_load: 0.9
     seconds: 7
     omit: 1
     repeats: 1
@@ -82,7 +82,7 @@ workloads:
   - kind: iperf3
     protocol: udp
     pairs: [[h1, h3], [h2, h4], [h3, h1], [h4, h2], [h5, h7], [h6, h8], [h7, h5], [h8, h6]]
-    offered: 0.9
+    offered_load: 0.9
     seconds: 5
     omit: 2
     repeats: 2

@@ -375,7 +375,7 @@ def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp
     """Hosts offer twice what the members of a bundle carry: without flow control half of it is lost."""
     text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
     text += f"simulator: {{flow_control: {control}}}\nworkloads: [{{kind: iperf3, protocol: udp, seconds: 2, omit: 1, "
-    text += "repeats: 1, pattern: complement, offered: 2}]"
+    text += "repeats: 1, pattern: complement, offered_load: 2}]"
     outcome = run_scenario(_plan(text, dilation=200), tmp_path, lambda text: None)
     assert not [reason for reason in outcome.reasons if "by another" in reason]
     losses = [one.value for one in outcome.samples if one.metric == "loss"]

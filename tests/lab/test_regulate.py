@@ -372,7 +372,7 @@ def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouche
 def test_an_interrupt_in_the_middle_of_a_change_leaves_nothing(options, moment, tmp_path, untouched):
     file = tmp_path / "ring.yaml"
     length = "seconds: 15, repeats: 1" if "--loop" in options else "seconds: 60"  # runs once before the loop does
-    load = f"workloads: [{{kind: iperf3, protocol: udp, offered: 0.1, {length}}}]\n"
+    load = f"workloads: [{{kind: iperf3, protocol: udp, offered_load: 0.1, {length}}}]\n"
     file.write_text(_RING + "lab: {dilation: 100, datapath: userspace}\n" + load)
     command = [sys.executable, "-m", "testbed", "-v", "regulate", str(file), "--model", "SF-420", *options]
     root = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ scenarios: [./pair.yaml, ./ring.yaml]
 set: {lab.dilation: [100]}
 workloads:
   - {kind: ping, pattern: neighbour, count: 3}
-  - {kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.5, seconds: 2, omit: 0, repeats: 2}
+  - {kind: iperf3, protocol: udp, pattern: neighbour, offered_load: 0.5, seconds: 2, omit: 0, repeats: 2}
 figures: [{kind: bars}, {kind: lines, x: switches_on_path, metrics: [rtt_mean]}]
 """
 

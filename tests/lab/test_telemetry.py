@@ -100,7 +100,7 @@ def test_one_failed_flow_leaves_the_others_their_figures(context, kept, monkeypa
 
     monkeypatch.setattr(iperf3, "commands", one_wrong)
     # So little, and so long, that also a sender that gets no processor for a moment makes up for it.
-    spec = Iperf3("udp", "neighbour", seconds=4, omit=1, repeats=2, offered=0.2)
+    spec = Iperf3("udp", "neighbour", seconds=4, omit=1, repeats=2, offered_load=0.2)
     outcome = load_iperf3.run_iperf3(context, spec)
     failed = [reason for verdict, reason in outcome.findings if verdict is Verdict.FAIL]
     assert [reason[:36] for reason in failed] == [f"1 of 4 flows failed in repeat {n}: h3→" for n in (1, 2)]

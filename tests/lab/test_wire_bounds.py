@@ -47,7 +47,7 @@ def _let(lab: LabClient, rate: float, burst: int, *, trunk_only: bool = False) -
 
 @pytest.mark.long
 def test_a_link_that_is_three_per_cent_too_fast_makes_a_load_invalid(standing, tmp_path):
-    load = "{kind: iperf3, protocol: udp, pattern: complement, offered: 1.1, seconds: 4, omit: 1, repeats: 1}"
+    load = "{kind: iperf3, protocol: udp, pattern: complement, offered_load: 1.1, seconds: 4, omit: 1, repeats: 1}"
     plan = plan_of(f"{_FABRIC}workloads: [{load}]")
     lab, workload = standing(plan), plan.scenario.workloads[0]
     assert _beyond_the_wire(_record(plan, lab, workload, tmp_path)) == []

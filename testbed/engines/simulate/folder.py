@@ -172,7 +172,7 @@ def _loads_meant(plan: Plan, pattern: str) -> Iterator[tuple[int, Iperf3]]:
     for number, load in enumerate(plan.scenario.workloads, 1):
         spec = load.spec
         same = isinstance(spec, Iperf3) and spec.pattern == pattern != UNIFORM
-        if isinstance(spec, Iperf3) and same and (spec.protocol == "tcp" or spec.offered >= 1):
+        if isinstance(spec, Iperf3) and same and (spec.protocol == "tcp" or spec.offered_load >= 1):
             yield number, spec
 
 

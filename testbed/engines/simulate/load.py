@@ -93,7 +93,7 @@ class SimulatedLoad:
         """
         settings = self.network.settings
         if self.spec.protocol == "udp":
-            return self.fair * min(1.0, self.spec.offered)
+            return self.fair * min(1.0, self.spec.offered_load)
         if settings.lossless:
             return self.fair
         begun = self._starts
@@ -117,7 +117,7 @@ class SimulatedLoad:
             LostFramesError: the simulator has a fault.
         """
         network, settings, udp = self.network, self.network.settings, self.spec.protocol == "udp"
-        gaps = 8 * self.wire.payload * PICOSECONDS / (self.fair * self.spec.offered)
+        gaps = 8 * self.wire.payload * PICOSECONDS / (self.fair * self.spec.offered_load)
         fabric = packet_fabric(network, self.pairs, gaps, paced=True)
         state = new_packet_state(network, fabric, number)
         sources = [source for source, _ in self.pairs]

@@ -69,7 +69,7 @@ def _in_time(load: spec.Iperf3 | spec.Probe) -> list[Problem]:
 
 
 def _flows(load: spec.Iperf3) -> Traffic:
-    return Traffic(load.pattern, load.protocol, load.payload, load.offered if load.protocol == "udp" else 1.0)
+    return Traffic(load.pattern, load.protocol, load.payload, load.offered_load if load.protocol == "udp" else 1.0)
 
 
 def _other_tcp(load: spec.Iperf3) -> str:

@@ -45,10 +45,10 @@ Pattern = Annotated[str, _AnyPattern()]
 
 
 # iperf3 keys that mean something for one protocol only.
-ONLY_FOR = {"congestion": "tcp", "offered": "udp", "payload": "udp"}
+ONLY_FOR = {"congestion": "tcp", "offered_load": "udp", "payload": "udp"}
 _WHY_NOT = {
     "congestion": "datagrams are sent at the rate offered, whatever becomes of them",
-    "offered": "TCP finds its own rate",
+    "offered_load": "TCP finds its own rate",
     "payload": "TCP fills its segments",
 }
 
@@ -74,7 +74,7 @@ class Iperf3:
     repeats: Annotated[int, Ge(1), Le(1000)] = 3  # how often the whole load is run
     congestion: Literal["reno", "cubic", "bbr", "dctcp"] = "reno"  # TCP only; congestion control of the sender
     # UDP only; share of the predicted max-min fair goodput that is offered
-    offered: Annotated[float, Gt(0), Le(10)] = 1.0
+    offered_load: Annotated[float, Gt(0), Le(10)] = 1.0
     # UDP only; bytes in a datagram, 28 fewer than links.mtu at most. 1470 is the papers' size.
     payload: Annotated[int, Ge(16), Le(8972)] = 1470
     # what dies and comes back, and when, in laboratory seconds from the start of each repeat

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from testbed.base import old_names
 from testbed.base.errors import naming_options
 from testbed.base.others_text import escape_controls
 from testbed.base.version import __version__
-from testbed.ui.cli.output import Format, messages, printable_everywhere, tell_every_step
+from testbed.ui.cli.output import Format, messages, print_lines, printable_everywhere, tell_every_step
 from testbed.ui.cli.trusting import ask_for_trust, trust_programs
 
 # Every command, in the order in which help shows them.
@@ -29,8 +31,6 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Real switches": ("export", "check", "audit"),
     "This machine": ("doctor", "vm"),
 }  # fmt: skip
-# Names of options up to 0.1; they are understood for one more release.
-OLD_OPTIONS = {"--plot": "--output", "--load": "--trace-load"}
 JSON = "--json"
 VERBOSE = {"-v", "--verbose"}
 TRUST = "--trust"
@@ -65,7 +65,10 @@ class Commands(TyperGroup):
         before = sys.stdout, sys.stderr
         printable_everywhere()
         try:
-            return super().main(*words, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", old_names.OldNameWarning)
+                warnings.showwarning = _show_warning(warnings.showwarning)
+                return super().main(*words, **options)
         finally:
             sys.stdout, sys.stderr = before
 
@@ -84,6 +87,18 @@ class Commands(TyperGroup):
         return name, command, list(_translate_old_options(rest, options))
 
 
+def _show_warning(show: Callable[..., None]) -> Callable[..., None]:
+    """What shows warnings: that something is called otherwise now as a sentence, and others as `show` does."""
+
+    def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, old_names.OldNameWarning):
+            print_lines(str(message), "yellow", to=messages)
+        else:
+            show(message, category, *place, **more)
+
+    return show_warning
+
+
 def _translate_old_options(words: list[str], options: set[str]) -> Iterator[str]:
     """Yield the words with `--json` and old names replaced, up to a `--`."""
     for number, word in enumerate(words):
@@ -91,11 +106,11 @@ def _translate_old_options(words: list[str], options: set[str]) -> Iterator[str]
             yield from words[number:]
             return
         option, equals, value = word.partition("=")
-        today = OLD_OPTIONS.get(option, "")
+        today = old_names.OPTIONS.get(option, "")
         if word == JSON and "--format" in options and JSON not in options:
             yield "--format=json"
         elif today in options and option not in options:
-            messages.print(f"{option} is called {today} now", style="yellow", markup=False)
+            old_names.notice(option, today)
             yield today + equals + value
         else:
             yield word

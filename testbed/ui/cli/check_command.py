@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from testbed.base import old_names
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, InputError, Problem
 from testbed.base.files import read_text
 from testbed.base.limits import CONFIGURATION, LINE, scaled_limit, too_much
@@ -109,7 +110,7 @@ def import_files(
     form: FORMAT = Format.text,
 ) -> None:
     """Do what check does; this name is understood for one more release."""
-    print_lines("testbed import is called testbed check now", "yellow", to=messages)
+    old_names.notice("testbed import", f"testbed {old_names.COMMANDS['import']}")
     check(
         against, folder, dialect=None, ports=None, macs=None, floods=None, bridge=None, running=running,
         settings=settings, form=CheckFormat(form.value),

@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch):
 def test_the_demand_of_udp_to_neighbours():
     # 16 flows over two switches each; 1 Gbit/s carries one frame of 1470 + 66 + 4 bytes each 12.32 µs.
     assert demand(plan_of(UDP)) == pytest.approx(16 * 2 * 1e9 / (8 * 1540), rel=1e-6)
-    offered = "{kind: iperf3, protocol: udp, offered: 0.5}"
+    offered = "{kind: iperf3, protocol: udp, offered_load: 0.5}"
     assert demand(plan_of(offered)) == pytest.approx(demand(plan_of(UDP)) / 2)
 
 
@@ -136,7 +136,7 @@ def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours(
         known.refuse_translated(plan_of(UDP, MPI))
     known.refuse_translated(plan_of(UDP, lab="{dilation: 2000}"))
     known.refuse_translated(plan_of(UDP, topology="topology: {kind: mesh, sizes: [2]}\n"))
-    known.refuse_translated(plan_of("{kind: iperf3, protocol: udp, offered: 0.01}"))
+    known.refuse_translated(plan_of("{kind: iperf3, protocol: udp, offered_load: 0.01}"))
 
 
 def test_after_half_a_minute_the_best_that_is_known_is_taken(lab_that_keeps_up_at, monkeypatch):

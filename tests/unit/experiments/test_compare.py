@@ -219,7 +219,7 @@ def test_loads_are_equal_by_what_they_ask_for_and_not_by_their_place():
 
 def test_how_long_a_load_is_measured_makes_it_no_other_one_but_what_is_offered_does():
     longer = "{kind: iperf3, protocol: udp, pattern: transpose, seconds: 30, repeats: 1}"
-    offered = "{kind: iperf3, protocol: udp, pattern: transpose, offered: 0.5}"
+    offered = "{kind: iperf3, protocol: udp, pattern: transpose, offered_load: 0.5}"
     one = run_of(text_of(FLAT, longer), goodput(9e8), name="flat4")
     assert compare([one, torus(4.5e8)]).rows
     two = run_of(text_of(FLAT, offered), goodput(9e8), name="flat4")
@@ -232,7 +232,7 @@ def test_how_long_a_load_is_measured_makes_it_no_other_one_but_what_is_offered_d
         for kind, name in ((FLAT, "flat4"), (TORUS, "torus4"))
     ]
     assert list(dict.fromkeys(row.load for row in compare(both).rows)) == [
-        "iperf3 udp transpose, offered 1.0", "iperf3 udp transpose, offered 0.5",
+        "iperf3 udp transpose, offered_load 1.0", "iperf3 udp transpose, offered_load 0.5",
     ]  # fmt: skip
 
 

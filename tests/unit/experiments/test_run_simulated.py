@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(1200)
 FABRIC = "topology: {kind: mesh, sizes: [4, 2]}\n"
 SIMULATED = "engine: simulate\nsimulator: {duration: 60, warm_up: 10}\n"
 MANAGED = f"{SIMULATED}lab: {{controller: segment_manager}}\n"
-UDP = "{kind: iperf3, protocol: udp, pattern: neighbour, offered: 0.9, repeats: 2}"
+UDP = "{kind: iperf3, protocol: udp, pattern: neighbour, offered_load: 0.9, repeats: 2}"
 
 
 def say(text):
@@ -233,7 +233,7 @@ def test_aggregated_links_are_refused():
 
 
 RING = "topology: {kind: ring, switches: 6, hosts_per_switch: 2}\nrouting: {ring: shortest}\nengine: simulate\n"
-ALL = "workloads: [{kind: iperf3, protocol: udp, pattern: all_to_all, offered: 4, repeats: 1}]\n"
+ALL = "workloads: [{kind: iperf3, protocol: udp, pattern: all_to_all, offered_load: 4, repeats: 1}]\n"
 
 
 def test_a_declared_deadlock_is_named_and_an_undeclared_one_refused(tmp_path):

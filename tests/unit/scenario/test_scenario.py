@@ -57,7 +57,8 @@ def test_everything_said():
         links: {rate: 10 Gbit/s, host_rate: 100 Mbit/s, queue_frames: 7}
         lab: {dilation: 1e1, datapath: userspace, arp: broadcast, seed: 5, switch_daemons: 3}
         workloads:
-          - {kind: iperf3, protocol: udp, pattern: uniform, seconds: 2, omit: 0, repeats: 1, offered: 0.5, payload: 64}
+          - {kind: iperf3, protocol: udp, pattern: uniform, seconds: 2, omit: 0, repeats: 1, offered_load: 0.5,
+             payload: 64}
           - {kind: ping, pattern: pairwise, count: 1, size: 100}
           - {kind: mpi, job: fabric_bench, args: ["-n", "10"], time_limit: 60}
         """,
@@ -72,7 +73,7 @@ def test_everything_said():
     assert scenario.lab == LabSettings(10.0, "userspace", "broadcast", seed=5, switch_daemons=3)
     assert [load.kind for load in scenario.workloads] == ["iperf3", "ping", "mpi"]
     assert [load.spec for load in scenario.workloads] == [
-        Iperf3("udp", "uniform", seconds=2, omit=0, repeats=1, offered=0.5, payload=64),
+        Iperf3("udp", "uniform", seconds=2, omit=0, repeats=1, offered_load=0.5, payload=64),
         Ping("pairwise", count=1, size=100),
         Mpi("fabric_bench", args=("-n", "10"), time_limit=60.0),
     ]

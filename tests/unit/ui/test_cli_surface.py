@@ -14,9 +14,10 @@ import pytest
 
 import testbed
 from testbed.base.errors import InputError
+from testbed.base.old_names import OldNameWarning
 from testbed.engines.machine.compiled import COMMANDS, compile_all
 from testbed.experiments.sweep import find_sweep
-from testbed.scenario import scenario_names
+from testbed.scenario import parse_scenario, scenario_names
 from testbed.ui import cli
 from testbed.ui.cli.app import PANELS, app, wants_json
 
@@ -84,11 +85,35 @@ def test_json_behind_two_dashes_is_a_word_of_its_own():
 
 def test_options_by_their_old_names_still_work_and_say_so(tmp_path):
     code, _, said = typed("analyse", "ring4", f"--plot={tmp_path / 'loads.svg'}")
-    assert (code, said) == (0, "--plot is called --output now\n")
+    assert (code, said) == (0, "--plot is called --output now; the old name goes with the next release\n")
     assert (tmp_path / "loads.svg").exists()
     code, _, said = typed("simulate", "ring4", "--load", "1")
     assert code == 2
     assert "--load is called --trace-load now" in said
+
+
+def test_keys_by_their_old_names_still_work_and_say_so(tmp_path):
+    text = "name: old\ntopology: {kind: ring, switches: 4}\nworkloads: [{kind: iperf3, protocol: udp, %s: 0.5}]\n"
+    said = {}
+    for key in ("offered", "offered_load"):
+        file = tmp_path / f"{key}.yaml"
+        file.write_text(text % key)
+        said[key] = typed("plan", str(file), "--format", "json")
+    (code, _, notice), (_, _, nothing) = said["offered"], said["offered_load"]
+    assert (code, nothing) == (0, "")
+    assert notice == "workloads.0.offered is called offered_load now; the old name goes with the next release\n"
+    with pytest.warns(OldNameWarning):
+        old = parse_scenario(text % "offered", "x.yaml")
+    assert old.workloads == parse_scenario(text % "offered_load", "x.yaml").workloads
+
+
+def test_a_key_by_both_its_names_is_refused(tmp_path):
+    file = tmp_path / "both.yaml"
+    load = "{kind: iperf3, protocol: udp, offered: 0.5, offered_load: 0.6}"
+    file.write_text(f"topology: {{kind: ring, switches: 4}}\nworkloads: [{load}]\n")
+    code, _, said = typed("plan", str(file))
+    assert code == 2
+    assert "workloads.0.offered: " in said
 
 
 def complete(line):

@@ -20,9 +20,9 @@ from tests.fabrics import plan_of
 def test_words_are_loads_as_a_scenario_lists_them():
     assert read_loads([], ["a"]) is None
     assert read_loads(["ping"], []) == [{"kind": "ping"}]
-    words = ["iperf3", "protocol=udp", "pattern=shift:4", "offered=0.5", "seconds=3", "ping", "failures=[a, b]"]
+    words = ["iperf3", "protocol=udp", "pattern=shift:4", "offered_load=0.5", "seconds=3", "ping", "failures=[a, b]"]
     assert read_loads(words, []) == [
-        {"kind": "iperf3", "protocol": "udp", "pattern": "shift:4", "offered": 0.5, "seconds": 3},
+        {"kind": "iperf3", "protocol": "udp", "pattern": "shift:4", "offered_load": 0.5, "seconds": 3},
         {"kind": "ping", "failures": ["a", "b"]},
     ]
 

@@ -66,7 +66,7 @@ def make_pilot(plan: Plan, margin: float, *, modelled: bool = False) -> Pilot:
     The lab must manage `margin` times more than the loads need; `modelled` says that its switches are a model.
     """
     asked = frames_of if modelled else demand_of
-    spec = replace(_few_flows(plan, asked), offered=_OFFERED, seconds=1, omit=1, repeats=1)
+    spec = replace(_few_flows(plan, asked), offered_load=_OFFERED, seconds=1, omit=1, repeats=1)
     pairs = flows(spec.pattern, plan.topology, plan.scenario.lab.seed, amounts=True)
     goodput = fair_rates(plan, pairs, transport("udp", spec.payload))
     factor = margin * (steady_frames(plan) if modelled else demand(plan)) / asked(plan, iperf3_traffic(spec))

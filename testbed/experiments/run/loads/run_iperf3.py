@@ -47,7 +47,7 @@ _SECONDS_A_FLOW = 0.1
 # iperf3's control messages take the same links as its datagrams.
 _ROOM_FOR_CONTROL = 0.9
 _SHOWN_FAILURES = 3
-_CONTROL_HINT = "(offered: 0.9 leaves room for iperf3's own control messages on links that are full)"
+_CONTROL_HINT = "(offered_load: 0.9 leaves room for iperf3's own control messages on links that are full)"
 
 
 def run_iperf3(context: Context, spec: Iperf3) -> LoadOutcome:
@@ -137,8 +137,8 @@ class _Load:
         if ways is not None:
             predicted = goodput_by_members(context.plan, self.pairs, ways, self.wire, self.tcp)
         # A UDP sender cannot get through more than it offers.
-        goals = predicted * (min(1.0, spec.offered) if spec.protocol == "udp" else 1.0)
-        offered = [context.scale.lab_rate(float(rate)) * spec.offered for rate in predicted]
+        goals = predicted * (min(1.0, spec.offered_load) if spec.protocol == "udp" else 1.0)
+        offered = [context.scale.lab_rate(float(rate)) * spec.offered_load for rate in predicted]
         names = [(topology.host_name(s), topology.host_name(d), host_ip(d)) for s, d in self.pairs]
         servers, clients = iperf3.commands(spec, names, offered, ports)
         omit, seconds = times(spec)
@@ -214,7 +214,7 @@ class _Load:
     def _describe_failed(self, failures: Sequence[str], repeat: str) -> str:
         """A sentence on the flows that failed in a repeat."""
         more = f" and {len(failures) - _SHOWN_FAILURES} more" if len(failures) > _SHOWN_FAILURES else ""
-        full = self.spec.protocol == "udp" and self.spec.offered > _ROOM_FOR_CONTROL
+        full = self.spec.protocol == "udp" and self.spec.offered_load > _ROOM_FOR_CONTROL
         return (
             f"{len(failures)} of {len(self.pairs)} flows failed in repeat {repeat}: "
             f"{'; '.join(failures[:_SHOWN_FAILURES])}{more}{f' {_CONTROL_HINT}' if full else ''}"
