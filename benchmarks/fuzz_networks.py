@@ -1,4 +1,4 @@
-"""Random networks in nine dialects, audited, and judged by a model of 802.1Q that shares no code with the auditor.
+"""Random networks in fifteen dialects, audited, and judged by a model of 802.1Q that shares no code with the auditor.
 
     make fuzz ARGS="--count 0 --networks 100000"                   # 20 minutes or so
     make fuzz ARGS="--count 0 --networks 1 --seed 7 --first 812"   # one of them again
@@ -17,11 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.fuzz_networks_dialects import DIALECTS, VLANS, Asked, Drawn
+from benchmarks import fuzz_networks_dialects
+from benchmarks.fuzz_networks_dialects import VLANS, Asked, Drawn
+from benchmarks.fuzz_networks_makers import MAKERS
 from benchmarks.fuzz_networks_model import KINDS, Net, Place, Port
 from testbed.base.errors import TestbedError
 from testbed.devices.audit import Audit, audit
 from testbed.devices.audit.folder import read_network
+
+DIALECTS = fuzz_networks_dialects.DIALECTS | MAKERS
 
 
 @dataclass

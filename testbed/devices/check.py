@@ -17,7 +17,13 @@ from testbed.devices.bridge import Bridge
 from testbed.devices.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.devices.export import DIALECTS, SCHEMA_VERSION, host_macs
 from testbed.devices.port_names import port_names
+from testbed.devices.read_eos import EOS, eos_port
+from testbed.devices.read_junos import junos_port, read_junos
+from testbed.devices.read_mikrotik import read_mikrotik
+from testbed.devices.read_nxos import NXOS, nxos_port
 from testbed.devices.read_open_vswitch import read_open_vswitch
+from testbed.devices.read_openwrt import read_openwrt
+from testbed.devices.read_procurve import PROCURVE, procurve_port
 from testbed.devices.read_running import COMMANDS, read_running
 from testbed.devices.settings import Floods, settings_of
 from testbed.devices.trunking import settle_ports
@@ -32,12 +38,23 @@ _BY_NAME = {
 }  # fmt: skip
 _BY_TEXT = {
     OPEN_VSWITCH: r'"caption": ?"Bridge table"',
+    "arista-eos": r"^! (command: show running-config|device: .*eos-)|^interface ethernet\d+\s*$",
+    "cisco-nxos": r"^!command: show running-config|^(no )?system default switchport|^(feature|vdc) \w",
+    "junos": r"^set (version|system|interfaces|vlans) |^(interfaces|vlans|system) \{",
+    "mikrotik": r"^/interface bridge( port| vlan)?( add .*)?$",
+    "openwrt": r"^config (device|bridge-vlan|interface)\b",
+    "netplan": r"^network:[ \t]*$",
+    "procurve": r"^;.*(configuration editor|ver #)|^ +(no )?(un)?tagged ([a-z]?\d|trk\d)",
     "powerconnect-6200": r"^\s*interface (range )?ethernet 1/x?g",
     "powerconnect-5300": r"^\s*interface (range )?ethernet g",
     "cisco-ios": r"^interface (range )?(\w*ethernet|\w*gige|gi|fa|te|tw|twe|fi|fo|hu)\s*\d",
     "linux-bridge-iproute2": r"^(bridge|ip) (-batch|vlan|link)",
     "sonic": '"VLAN_MEMBER"',
 }
+_NETPLAN = (
+    "is of netplan, which cannot say which VLANs a port of a bridge is in; save what the bridge shows instead "
+    "(bridge -j vlan show > vlan.json and three more commands, see docs/real-switches.md)"
+)
 _OURS = {"README.md", "cabling.csv", "export.json"}
 
 
@@ -55,6 +72,12 @@ class Reader:
 
 # What is read and not written.
 ONLY_READ = {
+    "arista-eos": Reader(EOS.read, "Ethernet{}", learns=True, port_called=eos_port, floods_by_port=False),
+    "cisco-nxos": Reader(NXOS.read, "Ethernet1/{}", learns=True, port_called=nxos_port, floods_by_port=False),
+    "junos": Reader(read_junos, "ge-0/0/{0}", learns=True, port_called=junos_port, floods_by_port=False),
+    "mikrotik": Reader(read_mikrotik, "ether{}"),
+    "openwrt": Reader(read_openwrt, "lan{}", learns=True, floods_by_port=False),
+    "procurve": Reader(PROCURVE.read, "{}", learns=True, port_called=procurve_port, floods_by_port=False),
     RUNNING: Reader(read_running, "swp{}"),
     OPEN_VSWITCH: Reader(read_open_vswitch, "swp{}", learns=True, floods_by_port=False),
 }
@@ -147,6 +170,8 @@ def recognise_dialect(files: Mapping[str, str]) -> str:
     for file, text in files.items():
         for dialect, pattern in _BY_TEXT.items():
             if PurePosixPath(file).name not in _OURS and re.search(pattern, text, re.MULTILINE | re.IGNORECASE):
+                if dialect == "netplan":
+                    raise InputError.one(file, _NETPLAN)
                 return dialect
     known = ", ".join([*DIALECTS, *ONLY_READ])
     sentence = f"no file looks like a configuration of {known}; name it with {argument('dialect')}"

@@ -16,6 +16,10 @@ class Default:
 
 _CATALYST = "Catalyst 2960-X and 9300 command references"
 _DELL = "Dell PowerConnect user's guides, default VLAN behavior"
+_EOS = "Arista EOS user manual, VLANs"
+_NEXUS = "Nexus 9000 Layer 2 switching configuration guide"
+_PROCURVE = "ArubaOS-Switch Advanced Traffic Management Guide, static VLANs"
+_JUNOS = "Junos Ethernet Switching User Guide"
 _KERNEL = "ip-link(8) and bridge(8)"
 DEFAULTS: dict[str, Default] = {
     "ios-port": Default(
@@ -40,6 +44,23 @@ DEFAULTS: dict[str, Default] = {
     "powerconnect-mode": Default("switchport mode", "access", _DELL),
     "powerconnect-access-vlan": Default("switchport access vlan", "VLAN 1", _DELL),
     "powerconnect-vlans": Default("vlan database", "VLAN 1 alone", _DELL),
+    "eos-port": Default("interface section", "an access port of VLAN 1", _EOS),
+    "eos-mode": Default("switchport mode", "access", _EOS),
+    "eos-access-vlan": Default("switchport access vlan", "VLAN 1", _EOS),
+    "eos-native-vlan": Default("switchport trunk native vlan", "VLAN 1, untagged", _EOS),
+    "eos-allowed-vlans": Default("switchport trunk allowed vlan", "every VLAN of the switch", _EOS),
+    "eos-vlans": Default("vlan N, for any VLAN", "VLAN 1 alone", _EOS),
+    "nxos-port": Default("interface section", "an access port of VLAN 1", _NEXUS),
+    "nxos-mode": Default("switchport mode", "access", _NEXUS),
+    "nxos-access-vlan": Default("switchport access vlan", "VLAN 1", _NEXUS),
+    "nxos-native-vlan": Default("switchport trunk native vlan", "VLAN 1, untagged", _NEXUS),
+    "nxos-allowed-vlans": Default("switchport trunk allowed vlan", "every VLAN of the switch", _NEXUS),
+    "nxos-vlans": Default("vlan N, for any VLAN", "VLAN 1 alone", _NEXUS),
+    "procurve-port": Default("the port in any VLAN", "an untagged member of VLAN 1 alone", _PROCURVE),
+    "procurve-vlans": Default("vlan N, for any VLAN", "VLAN 1 alone", _PROCURVE),
+    "junos-port": Default("the interface", "no port of any VLAN", _JUNOS),
+    "junos-vlans": Default("vlans", "the VLAN default, 1, alone", _JUNOS),
+    "mikrotik-pvid": Default("pvid", "VLAN 1, untagged", "MikroTik documentation, Bridging and Switching"),
     "sonic-admin-status": Default("admin_status", "down", "SONiC, sonic-swss, cfgmgr/portmgr.h"),
     "linux-default-pvid": Default("vlan_default_pvid", "VLAN 1, untagged, on every port that joins", _KERNEL),
     "linux-state": Default(

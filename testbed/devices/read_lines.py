@@ -117,7 +117,7 @@ class SwitchLines:
     """A switch under construction."""
 
     file: str  # that is read
-    kind: str  # `ios` or `powerconnect`, by which DEFAULTS are named
+    kind: str  # such as `ios`, by which DEFAULTS are named
     ports: dict[str, PortLines] = field(default_factory=dict)  # by name
     vlans: VlanSet = _VLAN_1  # those that were made
     without: VlanSet = _NO_VLANS  # those that are suspended or shut
@@ -219,8 +219,9 @@ class SwitchLines:
         """Keys of DEFAULTS that a port relies on in a mode."""
         found = [f"{self.kind}-mode"] if said.mode is None else []
         if mode == "trunk":
-            found += ["ios-native-vlan"] if self.kind == "ios" and said.native is None else []
-            found += ["ios-allowed-vlans"] if self.kind == "ios" and said.scaled_limit is None else []
+            trunks = self.kind != "powerconnect"
+            found += [f"{self.kind}-native-vlan"] if trunks and said.native is None else []
+            found += [f"{self.kind}-allowed-vlans"] if trunks and said.scaled_limit is None else []
         elif mode != "general" and said.access is None:
             found.append(f"{self.kind}-access-vlan")
         unlisted = not self.lists_vlans and ((said.access or 1) > 1 or mode == "trunk")

@@ -40,16 +40,16 @@ class Cabling:
 
 
 def read_cabling(
-    files: Mapping[str, str], switches: Mapping[str, Bridge], called: Callable[[str], str] = str
+    files: Mapping[str, str], switches: Mapping[str, Bridge], called: Mapping[str, Callable[[str], str]] | None = None
 ) -> tuple[Cabling, list[Problem]]:
     """Cables and hosts, and what is wrong or contradicts itself.
 
     Args:
         files: name → text, those of is_cabling().
         switches: those that have a configuration, by name.
-        called: see Dialect.port_called.
+        called: switch → see Dialect.port_called.
     """
-    plugs = _Plugs(switches, called)
+    plugs = _Plugs(switches, called or {})
     complete = False
     for file, text in files.items():
         listed = PurePosixPath(file).name == CABLING
@@ -73,7 +73,7 @@ class _Row:
 class _Plugs:
     """Cables as they are told, one after the other."""
 
-    def __init__(self, switches: Mapping[str, Bridge], called: Callable[[str], str]) -> None:
+    def __init__(self, switches: Mapping[str, Bridge], called: Mapping[str, Callable[[str], str]]) -> None:
         self.cables: dict[Place, Place] = {}
         self.hosts: dict[str, Place] = {}
         self.problems: list[Problem] = []
@@ -113,7 +113,7 @@ class _Plugs:
     def _place(self, place: Place) -> Place | None:
         """A port, or the channel that it is part of, by its name in the configuration; None if it is not there."""
         bridge = self._switches[place[0]]
-        name = port_in(bridge, place[1], self._called)
+        name = port_in(bridge, place[1], self._called.get(place[0], str))
         return None if name is None else (place[0], bridge.channels.get(name, name))
 
     def _report_unknown(self, where: str, place: Place) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.limits import VLAN_MEMBERSHIPS, scaled_limit, too_much
 from testbed.devices.audit.cabling import is_cabling, read_cabling
 from testbed.devices.audit.network import Network, network_of
 from testbed.devices.bridge import IN_NO_VLAN, Bridge
-from testbed.devices.check import reader_called, recognise_dialect, switches_in
+from testbed.devices.check import RUNNING, reader_called, recognise_dialect, switches_in
 from testbed.devices.trunking import settle_ports
 from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 
+_OF_ALL = ("csv", RUNNING)  # dialects in which files do not tell switches apart
 _NOT_READ = ("README.md", "export.json")
 
 
@@ -40,18 +42,17 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
         problems.append(Problem("configurations", "there are none, only cabling"))
     if problems:
         raise InputError(problems)
-    kind = dialect or recognise_dialect(configurations)
-    reader = reader_called(kind)
+    readers = {name: reader_called(kind) for name, kind in _dialects(configurations, dialect).items()}
     bridges: dict[str, Bridge] = {}
     lists: set[int] = set()  # thousands of ports have the same
-    for name in switches_in(kind, configurations):
+    for name, reader in readers.items():
         bridges[name], wrong = reader.read(name, configurations)
         problems += wrong
         lists.update(VlanSet.from_ids(port.members).bits for port in bridges[name].ports.values())
         memberships, most = sum(one.bit_count() for one in lists), scaled_limit(VLAN_MEMBERSHIPS)
         if memberships > most:
             raise InputError.one(name, too_much(f"with it ports are in {memberships:,} VLANs", most, "VLANs of ports"))
-    plugs, wrong = read_cabling(cabling, bridges, reader.port_called)
+    plugs, wrong = read_cabling(cabling, bridges, {name: reader.port_called for name, reader in readers.items()})
     problems += wrong
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
@@ -67,6 +68,33 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
         bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes,
         unclear=[*plugs.unclear, *loose],
     )  # fmt: skip
+
+
+def _dialects(configurations: Mapping[str, str], dialect: str | None) -> dict[str, str]:
+    """Switch → dialect of its files; a folder may hold switches of several makers.
+
+    Raises:
+        InputError: no dialect is recognised.
+    """
+    usual = dialect or recognise_dialect(configurations)
+    names = switches_in(usual, configurations)
+    if dialect or usual in _OF_ALL:
+        return dict.fromkeys(names, usual)
+    own: dict[str, dict[str, str]] = {name: {} for name in names}
+    for file, text in configurations.items():
+        path = PurePosixPath(file)
+        for name in (path.parts[0], path.stem):
+            if name in own:
+                own[name][file] = text
+    found, problems = {}, []
+    for name, files in own.items():
+        try:
+            found[name] = recognise_dialect(files)
+        except InputError as error:
+            problems += [Problem(min(files, default=name), problem.sentence) for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def _unfiltered(bridge: Bridge) -> Bridge:

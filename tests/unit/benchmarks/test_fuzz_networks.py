@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fuzz_networks import Network, differences, draw_network, judge_networks, store_network
-from benchmarks.fuzz_networks_dialects import DIALECTS
+from benchmarks.fuzz_networks import DIALECTS, Network, differences, draw_network, judge_networks, store_network
 from benchmarks.fuzz_networks_model import Net, Port
 from testbed.devices import read_lines, trunking
 from testbed.devices.audit import network as network_module

@@ -1,0 +1,75 @@
+"""What each reader does with each construct of its dialect, from the readers' tables, as a page of documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from testbed.devices import ios_words, read_ifupdown2, read_junos, read_mikrotik, read_openwrt
+from testbed.devices.command_rules import Commands
+from testbed.devices.read_eos import EOS
+from testbed.devices.read_nxos import NXOS
+from testbed.devices.read_procurve import PROCURVE
+
+_HEAD = """# Constructs of each dialect
+
+What `testbed audit` and `testbed check` do with each construct: *read* decides where frames go, *passed over* moves no
+frame and is counted in a note, *not understood* may decide where frames go, is named with its line, and keeps the
+verdict from `pass`. What an interface says and no table has is not understood. This page is made from the readers'
+tables; what is not said has [the default of its switch](real-switches.md#defaults).
+"""
+
+
+def list_constructs() -> dict[str, dict[str, str]]:
+    """Dialect → construct → `read`, `passed over` or `not understood`."""
+    return {
+        "arista-eos": dict(_of_commands(EOS)),
+        "cisco-ios": dict(_of_ios()),
+        "cisco-nxos": dict(_of_commands(NXOS)),
+        "ifupdown2": {
+            **{f"iface BRIDGE: {key}": outcome for key, outcome in read_ifupdown2.OF_BRIDGE.items()},
+            **{f"iface PORT: {key}": outcome for key, outcome in read_ifupdown2.OF_PORT.items()},
+        },
+        "junos": {
+            f"set {said}": outcome if isinstance(outcome, str) else "read" for said, outcome in read_junos.RULES.items()
+        },
+        "mikrotik": dict(_of_sections(read_mikrotik.SETTINGS)),
+        "openwrt": dict(_of_sections({f"config {kind}": said for kind, said in read_openwrt.OPTIONS.items()})),
+        "procurve": dict(_of_commands(PROCURVE)),
+    }
+
+
+def document_constructs() -> str:
+    """The page."""
+    parts = [_HEAD]
+    for dialect, constructs in list_constructs().items():
+        parts += [f"## {dialect}\n", "| construct | |", "| --- | --- |"]
+        by_outcome = sorted(
+            constructs.items(), key=lambda item: ("read", "passed over", "not understood").index(item[1])
+        )
+        parts += [f"| `{construct}` | {outcome} |" for construct, outcome in by_outcome]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _of_commands(commands: Commands) -> Iterator[tuple[str, str]]:
+    for rule in commands.rules:
+        before = {"port": "interface: ", "vlan": "vlan: ", "switch": ""}[rule.of]
+        yield f"{before}{rule.says.replace('REST', '…')}", rule.outcome
+
+
+def _of_ios() -> Iterator[tuple[str, str]]:
+    read = (
+        "switchport mode", "switchport access vlan", "switchport voice vlan", "switchport trunk native vlan",
+        "switchport trunk allowed vlan", "switchport nonegotiate", "switchport block unicast", "no switchport",
+        "shutdown", "channel-group", *ios_words.ROUTED,
+    )  # fmt: skip
+    yield from ((f"interface: {words} …", "read") for words in read)
+    yield from ((f"interface: switchport {words} …", "passed over") for words in sorted(ios_words.SWITCHPORT_PASSED))
+    yield from ((f"interface: {words} …", "passed over") for words in sorted(ios_words.PASSED))
+    unclear = (*ios_words.FILTERS, *ios_words.SWITCHPORT_UNCLEAR)
+    yield from ((f"interface: {words.strip()} …", "not understood") for words in unclear)
+
+
+def _of_sections(sections: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    for section, settings in sections.items():
+        yield from ((f"{section}: {setting}", outcome) for setting, outcome in settings.items())

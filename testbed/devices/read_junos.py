@@ -1,0 +1,266 @@
+"""Read what `show configuration` of Juniper's EX and QFX switches prints, in braces or as `display set`.
+
+By the Junos "Ethernet Switching User Guide" for switches with Enhanced Layer 2 Software, and its older words. Braces
+become lines of `set` first; a rule is such a line, with WORD for any word and REST for what follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from testbed.base.errors import Problem
+from testbed.devices.bridge import Bridge
+from testbed.devices.junos_text import statements_of
+from testbed.devices.read_lines import LineError, SwitchLines, make_empty_bridge, text_of, vlans_of
+from testbed.devices.vlan_set import VlanSet
+
+_PORT = re.compile(r"((?:[gxe]e|et|mge)-\d+/\d+/\d+(?::\d+)?|ae\d+)(?:\.0)?")
+_OUTSIDE = re.compile(
+    r"(irb|vlan|lo|me|em|fxp|vme|gr|ip|st|lt|pp|reth|fab|fti|vtep|dsc|esi|jsrv|pime|bme|cbp|lsi|mtun)\d*"
+)
+
+
+def junos_port(text: str) -> str:
+    """A port without its unit: ge-0/0/1 for ge-0/0/1.0.
+
+    Raises:
+        LineError: it is no port.
+    """
+    found = _PORT.fullmatch(text.lower())
+    if found is None:
+        raise LineError(f'"{text}" is not the name of a port, such as ge-0/0/1')
+    return found[1]
+
+
+@dataclass(slots=True)
+class _Port:
+    """What was said of one port."""
+
+    switched: bool = False
+    routed: bool = False
+    trunk: bool = False
+    older: bool = False  # whether `port-mode` says it, where the native VLAN is no member by name
+    native: int | None = None
+    members: list[str] = field(default_factory=list)  # names, numbers, ranges or `all`
+    shut: bool = False
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Said:
+    """A switch under construction."""
+
+    switch: SwitchLines
+    ports: dict[str, _Port] = field(default_factory=dict)
+    ranges: dict[str, list[str]] = field(default_factory=dict)  # interface-range → ports
+    vlans: dict[str, VlanSet] = field(default_factory=lambda: {"default": VlanSet.from_ids({1})})
+    line: str = ""  # that is carried out, with its place
+
+
+def _take_ports(said: _Said, name: str) -> Iterator[_Port]:
+    """Ports that a name stands for."""
+    for one in said.ranges.get(name, [name]):
+        port = said.ports.setdefault(junos_port(one), _Port())
+        port.lines.append(said.line)
+        yield port
+
+
+def _set(**values: object) -> Callable[..., None]:
+    def does(said: _Said, name: str, *rest: object) -> None:
+        del rest
+        for port in _take_ports(said, name):
+            for key, value in values.items():
+                setattr(port, key, value)
+
+    return does
+
+
+def _add_member(said: _Said, name: str, member: str) -> None:
+    for port in _take_ports(said, name):
+        port.switched = True
+        port.members.append(member)
+
+
+def _set_native(said: _Said, name: str, vlan: str) -> None:
+    (number,) = vlans_of(vlan)
+    for port in _take_ports(said, name):
+        port.native = number
+
+
+def _join(said: _Said, name: str, channel: str, *rest: object) -> None:
+    del rest
+    for one in said.ranges.get(name, [name]):
+        said.ports.setdefault(junos_port(channel), _Port())
+        said.switch.channels[junos_port(one)] = junos_port(channel)
+
+
+def _make(said: _Said, name: str, vlans: str) -> None:
+    said.vlans[name] = said.vlans.get(name, VlanSet()) | vlans_of(vlans)
+    said.switch.lists_vlans = True
+
+
+def _put_in(said: _Said, vlan: str, name: str, *rest: object) -> None:
+    del rest
+    _add_member(said, name, vlan)
+
+
+def _start_stp(said: _Said, *rest: object) -> None:
+    del rest
+    said.switch.stp = True
+
+
+def _add_to_range(said: _Said, name: str, member: str) -> None:
+    """`ge-0/0/[0-3]` is four ports."""
+    found = re.fullmatch(r"(.*)\[(\d{1,3})-(\d{1,3})\]", member.strip('"'))
+    names = (
+        [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)] if found else [member.strip('"')]
+    )
+    said.ranges.setdefault(name, []).extend(junos_port(one) for one in names)
+
+
+def _add_span_to_range(said: _Said, name: str, first: str, last: str) -> None:
+    before, _, low = junos_port(first).rpartition("/")
+    _add_to_range(said, name, f"{before}/[{low}-{junos_port(last).rpartition('/')[2]}]")
+
+
+Outcome = Callable[..., None] | Literal["passed over", "not understood"]
+_UNIT, _RANGE = "interfaces WORD unit 0 family ethernet-switching", "interfaces interface-range WORD"
+# The first that fits counts; settings of an interface range stand as those of an interface of its name.
+RULES: dict[str, Outcome] = {
+    f"{_RANGE} member WORD": _add_to_range,
+    f"{_RANGE} member-range WORD to WORD": _add_span_to_range,
+    f"{_UNIT}": _set(switched=True),
+    f"{_UNIT} interface-mode access": _set(switched=True, trunk=False),
+    f"{_UNIT} interface-mode trunk": _set(switched=True, trunk=True),
+    f"{_UNIT} port-mode access": _set(switched=True, trunk=False, older=True),
+    f"{_UNIT} port-mode trunk": _set(switched=True, trunk=True, older=True),
+    f"{_UNIT} vlan members WORD": _add_member,
+    f"{_UNIT} native-vlan-id WORD": _set_native,
+    f"{_UNIT} storm-control REST": "passed over",
+    f"{_UNIT} recovery-timeout REST": "passed over",
+    "interfaces WORD native-vlan-id WORD": _set_native,
+    "interfaces WORD disable": _set(shut=True),
+    "interfaces WORD unit 0 disable": _set(shut=True),
+    "interfaces WORD ether-options 802.3ad WORD": _join,
+    "interfaces WORD gigether-options 802.3ad WORD": _join,
+    "interfaces WORD ether-options REST": "passed over",
+    "interfaces WORD gigether-options REST": "passed over",
+    "interfaces WORD aggregated-ether-options REST": "passed over",
+    "interfaces WORD description REST": "passed over",
+    "interfaces WORD mtu REST": "passed over",
+    "interfaces WORD speed REST": "passed over",
+    "interfaces WORD link-mode REST": "passed over",
+    "interfaces WORD hold-time REST": "passed over",
+    "interfaces WORD unit 0 description REST": "passed over",
+    "interfaces WORD unit 0 family inet REST": _set(routed=True),
+    "interfaces WORD unit 0 family inet": _set(routed=True),
+    "interfaces WORD unit 0 family inet6 REST": _set(routed=True),
+    "interfaces REST": "not understood",
+    "vlans WORD vlan-id WORD": _make,
+    "vlans WORD vlan-id-list WORD": _make,
+    "vlans WORD vlan-range WORD": _make,
+    "vlans WORD interface WORD": _put_in,
+    "vlans WORD description REST": "passed over",
+    "vlans WORD l3-interface REST": "passed over",
+    "vlans REST": "not understood",
+    "protocols rstp REST": _start_stp,
+    "protocols mstp REST": _start_stp,
+    "protocols vstp REST": _start_stp,
+    "protocols stp REST": _start_stp,
+    "groups REST": "not understood",
+    "apply-groups REST": "not understood",
+    "ethernet-switching-options static REST": "not understood",
+    "switch-options REST": "not understood",
+}
+_WORDS = [(said.split(), does) for said, does in RULES.items()]
+
+
+def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the file of one switch; see Dialect.read."""
+    file = text_of(name, dict(files))
+    if file is None:
+        return make_empty_bridge(name, Problem(f"{name}.conf", f"is not there, so {name} cannot be checked"))
+    said = _Said(SwitchLines(file, "junos", stp=False))
+    for number, words in statements_of(files[file], said.switch):
+        said.line = f"{file} line {number}: {' '.join(words)}"
+        try:
+            _carry_out(said, number, words)
+        except (LineError, ValueError) as error:
+            said.switch.add_problem(number, str(error))
+    _settle(said)
+    if not said.ports:
+        said.switch.problems.append(Problem(file, "names no port of a Juniper switch; is it another switch's?"))
+    return said.switch.finish(name)
+
+
+def _carry_out(said: _Said, number: int, words: Sequence[str]) -> None:
+    if (
+        words[:1] == ["interfaces"]
+        and words[1:2] == ["interface-range"]
+        and words[3:4] not in (["member"], ["member-range"])
+    ):
+        words = ["interfaces", *words[2:]]
+    if words[:1] == ["interfaces"] and _OUTSIDE.fullmatch("".join(words[1:2])):
+        said.switch.pass_over("interfaces that are no ports of the bridge")
+        return
+    for rule, does in _WORDS:
+        rest = rule[-1] == "REST"
+        head = rule[:-1] if rest else rule
+        if len(words) < len(head) or (len(words) > len(head) and not rest):
+            continue
+        if not all(one in ("WORD", word) for one, word in zip(head, words, strict=False)):
+            continue
+        if does == "passed over":
+            said.switch.pass_over(" ".join(head))
+        elif isinstance(does, str):
+            text = " ".join(words)[:80]
+            said.switch.not_understood(number, f'"{text}" may decide which frames pass, and is not understood')
+        else:
+            values = [word for one, word in zip(head, words, strict=False) if one == "WORD"]
+            does(said, *values)
+        return
+
+
+def _settle(said: _Said) -> None:
+    """Names of VLANs become numbers, ports become settings."""
+    switch = said.switch
+    for vlans in said.vlans.values():
+        switch.vlans |= vlans
+    for name, one in said.ports.items():
+        port = switch.port(name)
+        port.lines, port.shut, port.said, port.mode = one.lines, one.shut, one.switched, "general"
+        if name not in switch.channels and not one.switched:
+            port.outside = "is a routed port" if one.routed else "is no port of any VLAN (no family ethernet-switching)"
+        members = VlanSet()
+        for member in one.members:
+            members |= _vlans_called(said, member, name)
+        if one.native is not None and one.native not in members and one.trunk:
+            native = VlanSet.from_ids({one.native}) & switch.vlans
+            members |= native
+            if not one.older:
+                sentence = (
+                    f"{name}: native VLAN {one.native} is none of its members, so what it carries is not understood"
+                )
+                switch.unclear.append(Problem(switch.file, sentence))
+        if not one.trunk:
+            members = members or VlanSet.from_ids({1})
+        untagged = members if not one.trunk else VlanSet.from_ids({one.native} if one.native else ()) & members
+        port.untagged, port.tagged = untagged, members - untagged
+        port.tagged_only, port.pvid = not untagged, min(untagged, default=1)
+
+
+def _vlans_called(said: _Said, member: str, port: str) -> VlanSet:
+    """VLANs of a name, a number, a range, or `all`."""
+    made = said.switch.vlans
+    if member == "all":
+        return made
+    if member in said.vlans:
+        return said.vlans[member]
+    if member[:1].isdigit():
+        return vlans_of(member) & made
+    sentence = f"{port}: there is no VLAN {member}; VLANs are {', '.join(sorted(said.vlans))[:100]}"
+    said.switch.problems.append(Problem(said.switch.file, sentence))
+    return VlanSet()

@@ -1,0 +1,245 @@
+"""Read what `/export` of MikroTik RouterOS prints: bridges, their ports and their VLANs.
+
+By MikroTik's documentation, "Bridging and Switching" and "Bridge VLAN Table": a port has PVID 1 and is an untagged
+member of its PVID unless it admits tagged frames alone; a bridge filters VLANs only if `vlan-filtering=yes`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from testbed.base.errors import Problem
+from testbed.devices.bridge import Bridge, BridgePort, Reading
+from testbed.devices.read_lines import LineError, mac_of, make_empty_bridge, text_of, vlan_of, vlans_of
+from testbed.devices.vlan_set import VlanSet
+
+# Section → its settings, and what becomes of each; others of these sections are told.
+SETTINGS: dict[str, dict[str, str]] = {
+    "/interface bridge": {
+        **dict.fromkeys(("name", "vlan-filtering", "protocol-mode", "disabled", "pvid", "frame-types"), "read"),
+        **dict.fromkeys(
+            (
+                "admin-mac", "auto-mac", "comment", "mtu", "arp", "ageing-time", "priority", "igmp-snooping",
+                "fast-forward", "port-cost-mode", "forward-delay", "max-message-age", "transmit-hold-count",
+                "ingress-filtering", "dhcp-snooping", "region-name", "region-revision", "max-learned-entries",
+            ),
+            "passed over",
+        ),
+    },
+    "/interface bridge port": {
+        **dict.fromkeys(
+            (
+                "bridge", "interface", "pvid", "frame-types", "ingress-filtering", "disabled", "unknown-unicast-flood",
+                "unknown-multicast-flood", "broadcast-flood", "learn",
+            ),
+            "read",
+        ),
+        **dict.fromkeys(
+            (
+                "comment", "edge", "path-cost", "internal-path-cost", "priority", "point-to-point", "hw", "trusted",
+                "auto-isolate", "bpdu-guard", "fast-leave", "multicast-router", "ingress-filtering", "restricted-role",
+                "restricted-tcn",
+            ),
+            "passed over",
+        ),
+        "ingress-filtering": "read",
+    },
+    "/interface bridge vlan": {
+        **dict.fromkeys(("bridge", "tagged", "untagged", "vlan-ids", "disabled"), "read"),
+        **dict.fromkeys(("comment", "mvrp-forbidden"), "passed over"),
+    },
+    "/interface bridge host": {**dict.fromkeys(("bridge", "interface", "mac-address", "vid", "disabled"), "read")},
+    "/interface bonding": {
+        **dict.fromkeys(("name", "slaves", "disabled"), "read"),
+        **dict.fromkeys(("comment", "mode", "transmit-hash-policy", "lacp-rate", "mtu", "min-links"), "passed over"),
+    },
+    "/interface ethernet": {
+        **dict.fromkeys(("default-name", "name", "disabled"), "read"),
+        **dict.fromkeys(
+            (
+                "comment", "speed", "advertise", "auto-negotiation", "mtu", "l2mtu", "mac-address", "poe-out",
+                "rx-flow-control", "tx-flow-control", "full-duplex", "loop-protect", "fec-mode", "poe-priority",
+                "sfp-shutdown-temperature",
+            ),
+            "passed over",
+        ),
+    },
+}  # fmt: skip
+# Sections of which any line may decide which frames pass.
+_UNCLEAR = (
+    "/interface bridge filter", "/interface bridge nat", "/interface bridge mdb", "/interface bridge msti",
+    "/interface ethernet switch rule",
+    "/interface ethernet switch vlan", "/interface ethernet switch port-isolation", "/interface bridge calea",
+)  # fmt: skip
+_WORD = re.compile(r"(\S+?)=(.*)")
+
+
+@dataclass(slots=True)
+class _Row:
+    """One line of a section."""
+
+    place: str
+    said: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Said:
+    """Everything that was read, by section."""
+
+    rows: dict[str, list[_Row]] = field(default_factory=dict)
+    unclear: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    passed: dict[str, int] = field(default_factory=dict)
+
+    def list_rows(self, section: str) -> list[_Row]:
+        """Rows of a section that are not disabled."""
+        return [row for row in self.rows.get(section, []) if row.said.get("disabled") != "yes"]
+
+
+def read_mikrotik(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
+    """Read the file of one switch; see Dialect.read."""
+    file = text_of(name, dict(files)) or next((path for path in (f"{name}.rsc",) if path in files), None)
+    if file is None:
+        return make_empty_bridge(name, Problem(f"{name}.rsc", f"is not there, so {name} cannot be checked"))
+    said = _Said()
+    for place, section, text in _lines(files[file], file):
+        _read_line(said, place, section, text)
+    bridges = said.list_rows("/interface bridge")
+    if not bridges:
+        sentence = "has no bridge (/interface bridge add), so it cannot be checked"
+        said.problems.append(Problem(file, sentence))
+        return Bridge(name, True, False, {}, {}), said.problems
+    own = bridges[0].said.get("name", "bridge1")
+    for other in bridges[1:]:
+        sentence = f"{other.said.get('name', 'bridge')} is another bridge; save each bridge with its ports as a switch"
+        said.unclear.append(Problem(other.place, sentence))
+    return _bridge(name, own, bridges[0].said, said), said.problems
+
+
+def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _Said) -> Bridge:
+    down = {
+        row.said.get("name") or row.said["default-name"]: "is disabled"
+        for row in said.rows.get("/interface ethernet", [])
+        if row.said.get("disabled") == "yes" and "default-name" in row.said
+    }
+    tagged, untagged = _members(own, said)
+    ports, defaults, origins = {}, {}, {}
+    for row in said.rows.get("/interface bridge port", []):
+        port = row.said.get("interface", "")
+        if row.said.get("disabled") == "yes":
+            down[port] = "is disabled"
+            continue
+        if row.said.get("bridge") != own:
+            down[port] = "is a port of another bridge"
+            continue
+        try:
+            ports[port] = _port(row.said, tagged.get(port, VlanSet()), untagged.get(port, VlanSet()))
+        except LineError as error:
+            said.problems.append(Problem(row.place, str(error)))
+        origins[port] = (f"{row.place}: {' '.join(f'{key}={value}' for key, value in row.said.items())}",)
+        defaults[port] = () if "pvid" in row.said else ("mikrotik-pvid",)
+    slaves = {
+        slave: row.said.get("name", "")
+        for row in said.list_rows("/interface bonding")
+        for slave in row.said.get("slaves", "").split(",")
+    }
+    fdb = {}
+    for row in said.list_rows("/interface bridge host"):
+        try:
+            fdb[vlan_of(row.said.get("vid", "1")), mac_of(row.said.get("mac-address", ""))] = row.said.get(
+                "interface", ""
+            )
+        except LineError as error:
+            said.problems.append(Problem(row.place, str(error)))
+    reading = Reading(down=down, unclear=tuple(said.unclear), origins=origins, defaults=defaults, passed=said.passed)
+    stp = bridge.get("protocol-mode", "rstp") != "none"
+    filtering = bridge.get("vlan-filtering", "no") == "yes"
+    carrying = {port: one for port, one in ports.items() if port not in down}
+    channels = {slave: bond for slave, bond in slaves.items() if bond in ports and slave not in down}
+    return Bridge(name, filtering, stp, carrying, fdb, channels, reading=reading)
+
+
+def _port(said: Mapping[str, str], tagged: VlanSet, untagged: VlanSet) -> BridgePort:
+    pvid = vlan_of(said.get("pvid", "1"))
+    frames = said.get("frame-types", "admit-all")
+    if frames != "admit-only-vlan-tagged" and pvid not in tagged:
+        untagged = untagged | VlanSet.from_ids({pvid})
+    members = tagged | untagged
+    arrives = pvid if frames != "admit-only-vlan-tagged" and pvid in members else None
+    if frames == "admit-only-untagged-and-priority-tagged" and tagged:
+        raise LineError("admits untagged frames alone and is a tagged member of VLANs, which is not understood")
+    return BridgePort(
+        arrives, members, untagged, learning=said.get("learn", "auto") != "no",
+        flood=said.get("unknown-unicast-flood", "yes") == "yes",
+        bcast_flood=said.get("broadcast-flood", "yes") == "yes",
+        mcast_flood=said.get("unknown-multicast-flood", "yes") == "yes",
+        filters=said.get("ingress-filtering", "yes") == "yes",
+    )  # fmt: skip
+
+
+def _members(own: str, said: _Said) -> tuple[dict[str, VlanSet], dict[str, VlanSet]]:
+    """Tagged and untagged VLANs of each port, by the table of VLANs."""
+    found: tuple[dict[str, VlanSet], dict[str, VlanSet]] = ({}, {})
+    for row in said.list_rows("/interface bridge vlan"):
+        if row.said.get("bridge") != own:
+            continue
+        try:
+            vlans = vlans_of(row.said.get("vlan-ids", ""))
+        except LineError as error:
+            said.problems.append(Problem(row.place, str(error)))
+            continue
+        for table, key in zip(found, ("tagged", "untagged"), strict=True):
+            for port in filter(None, row.said.get(key, "").split(",")):
+                table[port] = table.get(port, VlanSet()) | vlans
+    return found
+
+
+def _read_line(said: _Said, place: str, section: str, text: str) -> None:
+    if section.startswith(_UNCLEAR):
+        sentence = f'"{section} {text[:60]}" may decide which frames pass, and is not understood'
+        said.unclear.append(Problem(place, sentence))
+    known = SETTINGS.get(section)
+    if known is None:
+        said.passed["other sections"] = said.passed.get("other sections", 0) + 1
+        return
+    try:
+        words = shlex.split(text.replace("[ find ", "").replace("[find ", "").replace(" ]", ""))
+    except ValueError:
+        said.problems.append(Problem(place, "a quotation mark is not closed, so the file may be cut off"))
+        return
+    pairs = {found[1]: found[2] for word in words[1:] if (found := _WORD.fullmatch(word))}
+    if words[0] not in ("add", "set"):
+        said.unclear.append(Problem(place, f'"{text[:60]}" is not understood; save what /export prints'))
+        return
+    for key, value in pairs.items():
+        if key not in known:
+            sentence = f'"{key}={value[:40]}" may decide which frames pass, and is not understood'
+            said.unclear.append(Problem(place, sentence))
+        elif known[key] == "passed over":
+            said.passed[key] = said.passed.get(key, 0) + 1
+    said.rows.setdefault(section, []).append(_Row(place, pairs))
+
+
+def _lines(text: str, file: str) -> Iterator[tuple[str, str, str]]:
+    """Place, section and text of each command; a backslash goes on with the next line."""
+    section, whole, first = "", "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not whole and (not stripped or stripped.startswith("#")):
+            continue
+        first = first if whole else number
+        whole += stripped
+        if whole.endswith("\\"):
+            whole = whole[:-1]
+            continue
+        if whole.startswith("/"):
+            path, verb, rest = re.fullmatch(r"(.*?)(?:\s+(add|set)\s+(.*))?", whole).groups()  # type: ignore[union-attr]
+            section = path.strip()
+            if verb:
+                yield f"{file} line {first}", section, f"{verb} {rest}"
+        else:
+            yield f"{file} line {first}", section, whole
+        whole = ""
