@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -153,8 +154,11 @@ def least_clocks(network: Network, demand: Demand) -> tuple[int, str]:
     topology = network.topology
     flits = demand.packets * network.settings.packet
     channels = np.zeros(len(topology.channel_source), dtype=np.int64)
-    pairs = zip(demand.source.tolist(), demand.destination.tolist(), flits.tolist(), strict=True)
-    for source, destination, count in pairs:
+    number = demand.source.astype(np.int64) * topology.host_count + demand.destination
+    pair, of_pair = np.unique(number, return_inverse=True)
+    summed = np.bincount(of_pair, flits, len(pair)).astype(np.int64)
+    ends = (divmod(one, topology.host_count) for one in pair.tolist())
+    for (source, destination), count in zip(ends, summed.tolist(), strict=True):
         for hop in hops(topology, network.routes, source, destination):
             channels[hop % len(channels)] += count
     sent = np.bincount(demand.source, flits, topology.host_count).astype(np.float64)
@@ -173,8 +177,13 @@ def least_clocks(network: Network, demand: Demand) -> tuple[int, str]:
 def _longest_chain(network: Network, demand: Demand, steps: Steps) -> int:
     """Cycles that a collective takes if each message is alone: header and flits, one message after the other."""
     topology, waits = network.topology, waits_of(steps)
+
+    @cache
+    def header(source: int, goal: int) -> int:
+        return network.settings.header * (len(hops(topology, network.routes, source, goal)) + 1)
+
     alone = [
-        network.settings.header * (len(hops(topology, network.routes, source, goal)) + 1) + flits
+        header(source, goal) + flits
         for source, goal, flits in zip(
             steps.source.tolist(),
             steps.destination.tolist(),

@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.files import write_whole
-from testbed.base.model import Floats, Sample
+from testbed.base.model import Floats, Longs, Sample
 from testbed.base.others_text import csv_text
 from testbed.base.units import format_eta
 from testbed.engines.simulate.folder import environment
@@ -30,6 +30,7 @@ PAIRS = "pairs.csv"
 SCHEMA_VERSION = 1
 COLUMNS = ("source", "destination", "bytes", "packets", "clocks", "seconds")
 MAX_PAIRS = 1 << 20
+MAX_MESSAGES = 1 << 22  # of a collective
 _SAY_EVERY = 2.0  # s
 
 
@@ -103,9 +104,9 @@ def replay_plan(
     problems = [*bundle_problems(plan), *settings_problems(settings, 1)]
     pairs = np.count_nonzero(recorded.matrix) - np.count_nonzero(np.diagonal(recorded.matrix))
     pairs = pairs if recorded.steps is None else len(recorded.steps.step)
-    if pairs > MAX_PAIRS:
-        what = "pairs of hosts" if recorded.steps is None else "messages"
-        sentence = f"has {pairs:,} {what} and a replay takes {MAX_PAIRS:,}; take a fabric with fewer hosts"
+    what, most = ("pairs of hosts", MAX_PAIRS) if recorded.steps is None else ("messages", MAX_MESSAGES)
+    if pairs > most:
+        sentence = f"has {pairs:,} {what} and a replay takes {most:,}; take a fabric with fewer hosts"
         problems.append(Problem(recorded.origin, sentence))
     if problems:
         raise InputError(problems)
@@ -164,12 +165,28 @@ def _store(found: Replay) -> None:
 
 
 def _pairs_csv(found: Replay) -> str:
-    """One line a pair of hosts, or a message of a step; no times of what has not arrived."""
+    """One line a pair of hosts, all its messages together; no times of what has not arrived."""
     demand, name = found.demand, found.plan.topology.host_name
-    columns = (demand.source, demand.destination, demand.size, demand.packets, found.outcome.finished)
+    first, of_pair = _find_pairs(found)
+    size = np.bincount(of_pair, demand.size, len(first)).astype(np.int64)
+    packets = np.bincount(of_pair, demand.packets, len(first)).astype(np.int64)
+    finished = np.zeros(len(first), dtype=np.int64)
+    np.maximum.at(finished, of_pair, found.outcome.finished)
+    columns = (demand.source[first], demand.destination[first], size, packets, finished)
     cycle = found.outcome.cycle
     rows = (
         (name(source), name(destination), size, packets, *(("", "") if cycle else (clock, clock * found.clock)))
         for source, destination, size, packets, clock in zip(*(column.tolist() for column in columns), strict=True)
     )
     return csv_text(COLUMNS, rows)
+
+
+def _find_pairs(found: Replay) -> tuple[Longs, Longs]:
+    """(P,) first message of each pair, in the order of messages; (M,) the pair of each message."""
+    demand, hosts = found.demand, found.plan.topology.host_count
+    number = demand.source.astype(np.int64) * hosts + demand.destination
+    _, first, of_number = np.unique(number, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return first[order].astype(np.int64), place[of_number]

@@ -141,8 +141,9 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
 
     settings, demand, outcome = found.settings, found.demand, found.outcome
     print_lines(f"{found.plan.scenario.name}: {found.recorded.origin}")
+    what = "pairs of hosts" if demand.steps is None else "messages"
     print_lines(
-        f"{int(demand.size.sum()):,} bytes of {len(demand.source):,} pairs of hosts in {int(demand.packets.sum()):,} "
+        f"{int(demand.size.sum()):,} bytes of {len(demand.source):,} {what} in {int(demand.packets.sum()):,} "
         f"packets of up to {demand.carried:,} bytes; {settings.packet} flits a packet, buffers of {settings.buffer}"
     )
     if outcome.cycle:
@@ -155,8 +156,9 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
         print_lines(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")
         share = found.least / outcome.clocks
         print_lines(f"lower bound: {found.least:,} cycles, {share:.0%} of that, by {found.because}")
+        whose = "a pair of hosts" if demand.steps is None else "a message"
         print_lines(
-            f"completion time of a pair of hosts: min {format_seconds(times[0])}, median "
+            f"completion time of {whose}: min {format_seconds(times[0])}, median "
             f"{format_seconds(times[(len(times) - 1) // 2])}, max {format_seconds(times[-1])}"
         )
     for file in figures:

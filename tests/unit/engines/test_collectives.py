@@ -79,6 +79,11 @@ def test_the_command_says_bound_and_completion_time(tmp_path):
     assert (code, "swing_all_reduce, 200,000 bytes" in text) == (0, True)
     assert "lower bound: " in text
     assert "completion time: " in text
+    assert "128 messages in " in text
+    (folder,) = tmp_path.iterdir()
+    rows = (folder / "pairs.csv").read_text().splitlines()[1:]
+    assert len(rows) == len({tuple(row.split(",")[:2]) for row in rows}) == 16 * 4
+    assert sum(int(row.split(",")[2]) for row in rows) == 16 * 2 * (100000 + 50000 + 25000 + 12500)
 
 
 @pytest.mark.parametrize(
