@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, shorten_middle
+from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, InputError, shorten_middle
 from testbed.base.units import count_noun
-from testbed.ui.cli.app import FORMAT, app
+from testbed.ui.cli.app import app
+from testbed.ui.cli.audit_formats import format_junit, format_sarif
 from testbed.ui.cli.check_command import texts_of
-from testbed.ui.cli.output import Format, messages, print_json, print_lines, show_progress
+from testbed.ui.cli.output import messages, print_json, print_lines, show_progress
 
 if TYPE_CHECKING:
-    from testbed.devices.audit import Audit
+    from testbed.devices.audit import Audit, Finding
+    from testbed.devices.audit.network import Network
+    from testbed.devices.audit.what_if import Change
 
 _EXIT_CODES = {
     "pass": EXIT_PASS, "fail": EXIT_FAIL, "nothing audited": EXIT_NOTHING_RAN, "not understood": EXIT_WARNINGS,
 }  # fmt: skip
 _MAX_SHOWN = 20
+_OF_A_KIND = 5  # findings of a kind that are shown without --all
+
+
+class AuditFormat(str, Enum):
+    """Form of the output."""
+
+    text = "text"
+    json = "json"
+    junit = "junit"
+    sarif = "sarif"
 
 
 @app.command(epilog="Examples:\ntestbed audit saved\ntestbed audit saved --dialect cisco-ios --no-pauses --format json")
@@ -31,6 +48,10 @@ def audit(
             help="folder of saved configurations and cabling: cabling.csv, or tables of LLDP neighbours",
         ),
     ],
+    new: Annotated[
+        Path | None,
+        typer.Argument(metavar="[NEW]", help="another such folder: say what changes from the first to it"),
+    ] = None,
     dialect: Annotated[
         str | None, typer.Option("--dialect", "-d", help="format of the files, if it cannot be detected")
     ] = None,
@@ -45,16 +66,32 @@ def audit(
             help="explain a port: its settings, and the lines and defaults that make them",
         ),
     ] = None,
-    form: FORMAT = Format.text,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without", metavar="SWITCH[:PORT]", help="as if this cable or switch were not there; may be given again"
+        ),
+    ] = None,
+    each_link: Annotated[
+        bool, typer.Option("--each-link", help="say what breaks without each link between switches")
+    ] = False,
+    each_switch: Annotated[bool, typer.Option("--each-switch", help="say what breaks without each switch")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="every finding, not the first five of a kind")] = False,
+    form: Annotated[
+        AuditFormat,
+        typer.Option("--format", help="output format; junit and sarif are for continuous integration"),
+    ] = AuditFormat.text,
 ) -> None:
     """Prove or refute a network without a plan: loops, cuts, copies, broadcasts, deadlock.
 
-    Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing could be audited; 3 if nothing
-    is wrong in what was understood, and some line was not.
+    With a second folder it says what changes; with --each-link or --each-switch, which pairs are cut and which VLANs
+    loop without each of them. Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing
+    could be audited; 3 if nothing is wrong in what was understood, and some line was not.
     """
     from testbed.devices.audit import audit as audited
     from testbed.devices.audit.folder import read_network
     from testbed.devices.audit.told import explain_port
+    from testbed.devices.audit.what_if import compare_audits, find_place, take_away
 
     with show_progress("reading configurations and cables"):
         network = read_network(texts_of(folder), dialect)
@@ -62,15 +99,30 @@ def audit(
         for line in explain_port(network, explain):
             print_lines(line)
         return
+    for place in without or ():
+        network = take_away(network, find_place(network, place))
     with show_progress("following every pair and every broadcast"):
         found = audited(network, pauses=pauses)
-    if form is Format.json:
+    if new is not None:
+        with show_progress(f"the same of {new}"):
+            later = audited(read_network(texts_of(new), dialect), pauses=pauses)
+        _print_change(compare_audits(found, later), later, form)
+    elif each_link or each_switch:
+        _print_each(found, _list_parts(network, links=each_link, switches=each_switch), form, pauses=pauses)
+    else:
+        _print_audit(str(folder), found, form, everything=everything)
+
+
+def _print_audit(folder: str, found: Audit, form: AuditFormat, *, everything: bool) -> None:
+    network = found.network
+    if form is AuditFormat.json:
         print_json(found.as_object())
+    elif form is not AuditFormat.text:
+        sys.stdout.write(f"{(format_junit if form is AuditFormat.junit else format_sarif)(folder, found)}\n")
+    if form is not AuditFormat.text:
         raise typer.Exit(_EXIT_CODES[found.verdict])
-    for finding in found.findings[:_MAX_SHOWN]:
-        print_lines(shorten_middle(str(finding)))
-    if len(found.findings) > _MAX_SHOWN:
-        print_lines(f"… and {len(found.findings) - _MAX_SHOWN} more; --format json has all")
+    for line in _list_findings(found.findings, most=len(found.findings) if everything else _OF_A_KIND):
+        print_lines(line)
     for sentence in found.network.unclear[:_MAX_SHOWN]:
         print_lines(shorten_middle(f"not understood: {sentence}"))
     if len(found.network.unclear) > _MAX_SHOWN:
@@ -88,6 +140,86 @@ def audit(
         {"pass": "green", "not understood": "yellow"}.get(found.verdict, "red"),
     )
     raise typer.Exit(_EXIT_CODES[found.verdict])
+
+
+def _list_findings(findings: tuple[Finding, ...], *, most: int) -> Iterator[str]:
+    """The first few of each kind, and how many there are besides."""
+    shown: Counter[str] = Counter()
+    for finding in findings:
+        shown[finding.kind] += 1
+        if shown[finding.kind] <= most:
+            yield shorten_middle(str(finding))
+    for kind, count in shown.items():
+        if count > most:
+            yield f"{kind}: … and {count - most} more; --all shows them"
+
+
+def _list_parts(network: Network, *, links: bool, switches: bool) -> Iterator[tuple[str, Network | None]]:
+    """Each link and switch in words, and the network without it; None where nothing is left of it."""
+    from testbed.devices.audit.what_if import list_links, take_away
+
+    places = [*(list_links(network) if links else ()), *((name, "") for name in network.switches if switches)]
+    for place in places:
+        switch, port = place
+        called = switch
+        if port:
+            peer = network.places[network.peer[network.places.index(place)]]
+            called = f"{switch}:{port}–{':'.join(peer)}"
+        try:
+            yield called, take_away(network, place)
+        except InputError:
+            yield called, None
+
+
+def _print_each(found: Audit, parts: Iterator[tuple[str, Network | None]], form: AuditFormat, *, pauses: bool) -> None:
+    """What breaks without each part: exit code 1 if anything does."""
+    from testbed.devices.audit import audit as audited
+    from testbed.devices.audit.what_if import compare_audits
+
+    told: list[dict[str, object]] = []
+    broken = 0
+    for called, network in parts:
+        with show_progress(f"without {called}"):
+            change = compare_audits(found, audited(network, pauses=pauses)) if network is not None else None
+        lost = len(change.lost) if change is not None else found.delivered
+        loops = change.loops if change is not None else ()
+        broken += bool(lost or loops)
+        told.append({"without": called, "nothing_left": change is None, "lost": lost, "loops": list(loops),
+                     "pairs": list(change.lost) if change is not None else []})  # fmt: skip
+        if form is AuditFormat.text:
+            pairs = f": {', '.join(change.lost[:6])}{' …' * (lost > 6)}" if change is not None and lost else ""
+            text = f"{count_noun(lost, 'pair')} cut{pairs}" if lost else "nothing is cut"
+            loop = f"; VLANs {', '.join(map(str, loops))} loop" if loops else ""
+            print_lines(shorten_middle(f"without {called}: {text}{loop}"), "red" if lost or loops else "green")
+    if form is AuditFormat.json:
+        print_json({"delivered": found.delivered, "broken": broken, "parts": told})
+    elif form is not AuditFormat.text:
+        raise InputError.one("--format", f"{form.value} is of one network; here it is text or json")
+    else:
+        print_lines(f"{broken} of {len(told)} break something; {found.delivered} pairs arrive with all of them there")
+    raise typer.Exit(EXIT_FAIL if broken else EXIT_PASS)
+
+
+def _print_change(change: Change, later: Audit, form: AuditFormat) -> None:
+    """What changes; exit code that of the new network."""
+    if form is AuditFormat.json:
+        print_json({**change.as_object(), "verdict": later.verdict})
+    elif form is not AuditFormat.text:
+        raise InputError.one("--format", f"{form.value} is of one network; here it is text or json")
+    else:
+        for words, items in (
+            ("pairs that do not arrive any more", change.lost), ("pairs that arrive now", change.won),
+            ("hosts in one of both", change.hosts), ("VLANs in one of both", tuple(map(str, change.vlans))),
+            ("VLANs that loop now", tuple(map(str, change.loops))),
+            ("VLANs that loop no more", tuple(map(str, change.calmed))),
+        ):  # fmt: skip
+            if items:
+                print_lines(f"{words}: {len(items)}: {', '.join(items[:6])}{' …' * (len(items) > 6)}")
+        for sign, sentences in (("new", change.new), ("gone", change.gone)):
+            for sentence in sentences:
+                print_lines(shorten_middle(f"{sign}: {sentence}"), "red" if sign == "new" else "green")
+        print_lines(f"the new network: {_summary(later)}")
+    raise typer.Exit(_EXIT_CODES[later.verdict])
 
 
 def _summary(found: Audit) -> str:
