@@ -72,7 +72,7 @@ def test_the_image_is_never_written_and_the_project_only_read(whole):
     assert "-drive" not in command
 
 
-def test_the_image_is_memory_that_has_room_beside_the_machines_own(whole):
+def test_the_image_is_memory_beside_the_machines_own(whole):
     with whole.root.open("wb") as file:
         file.truncate(4 << 30)
     command = _command(whole, "icount", 1)
@@ -107,7 +107,7 @@ def test_a_translated_processor_counts_the_time_itself(whole):
     assert [translated in " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")] == [True, False, False]
 
 
-def test_what_is_translated_lies_at_the_same_addresses_in_every_process(whole):
+def test_translated_code_lies_at_the_same_addresses_everywhere(whole):
     commands = {kind: " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")}
     assert {kind: "norandmaps" in command for kind, command in commands.items()} == {
         "tcg": True, "icount": True, "kvm": False,
@@ -152,38 +152,57 @@ def test_without_kvm_the_clock_counts_instructions(tmp_path, monkeypatch):
     )  # fmt: skip
 
 
-def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch):
+def _fake_qemu(monkeypatch, folder: Path, script: str) -> None:
+    """Put a shell script of QEMU's name first on PATH.
+
+    It finds the file for results in $1 and the one for the console in $2, as QEMU does, in its command line.
+    """
+    program = folder / "bin" / "qemu-system-x86_64"
+    program.parent.mkdir(exist_ok=True)
+    find = (
+        "for word; do case $word in file,id=console,path=*) console=${word##*path=} ;; "
+        "*backend-file,id=results,*) results=${word##*mem-path=} ;; esac; done"
+    )
+    program.write_text(f'#!/bin/bash\n{find}\nset -- "$results" "$console"\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def kvm_device(monkeypatch, tmp_path):
+    """A device that can be opened, and a memory of its own."""
+    (tmp_path / "kvm").touch()
+    monkeypatch.setattr(kvm, "_DEVICE", tmp_path / "kvm")
     monkeypatch.setattr(kvm, "FOLDER", tmp_path / "run")
-    monkeypatch.setattr(kvm, "_probe", lambda image: "no")
-    assert kvm.why_no_kvm(Image(tmp_path)) == "no"
-    monkeypatch.setattr(kvm, "_probe", lambda image: "asked again")
-    assert kvm.why_no_kvm(Image(tmp_path)) == "no"
+
+
+def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch, kvm_device):
+    _fake_qemu(monkeypatch, tmp_path, "echo no >&2; exit 1")
+    assert kvm.why_no_kvm(Image(tmp_path / "vm-0")) == "no"
+    _fake_qemu(monkeypatch, tmp_path, "echo asked again >&2; exit 1")
+    assert kvm.why_no_kvm(Image(tmp_path / "vm-0")) == "no"
+    assert kvm.why_no_kvm(Image(tmp_path / "vm-1")) == "asked again"  # another image's kernel may boot
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "why_not"),
     [
-        ("echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >{console}", ""),
+        ("echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >$2", ""),
         ("echo 'Could not access KVM kernel module' >&2; exit 1", "Could not access KVM kernel module"),
-        ("echo Booting >{console}; sleep 60", "a kernel does not boot with it in 0.5 s"),
+        ("echo Booting >$2; sleep 60", "a kernel does not boot with it in 0.5 s"),
     ],
 )
-def test_kvm_is_probed_by_booting(script, why_not, tmp_path, monkeypatch):
-    device = tmp_path / "kvm"
-    device.touch()
-    monkeypatch.setattr(kvm, "_DEVICE", device)
+def test_kvm_is_probed_by_booting(script, why_not, tmp_path, monkeypatch, kvm_device):
     monkeypatch.setattr(kvm, "_LIMIT", 0.5 if "sleep" in script else 10.0)
-    monkeypatch.setattr(
-        kvm, "kernel_command", lambda machine, image, console, arguments: ["sh", "-c", script.format(console=console)]
-    )
-    assert kvm._probe(Image(tmp_path)) == why_not
+    _fake_qemu(monkeypatch, tmp_path, script)
+    assert kvm.why_no_kvm(Image(tmp_path)) == why_not
 
 
 # --- the image ------------------------------------------------------------------------------------------------------
 
 
-def test_the_digest_changes_with_each_input_and_with_nothing_else(tmp_path):
+def test_the_digest_changes_with_each_input_and_nothing_else(tmp_path):
     for name in image.INPUTS:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -304,7 +323,7 @@ def test_without_qemu_the_remedy_is_told(monkeypatch, tmp_path):
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_scenario_larger_than_the_machine_is_refused_with_what_it_takes():
+def test_a_scenario_larger_than_the_machine_is_refused():
     needed = needed_memory(256, 1024, 256)
     with pytest.raises(
         CapabilityError, match=rf"big.yaml takes about {needed} MiB .* has 2048 MiB; .* memory {needed}"
@@ -323,7 +342,7 @@ def test_a_machine_larger_than_this_one_is_refused():
 # --- disks ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
+def test_the_project_goes_in_without_what_was_built_here(tmp_path):
     root = tmp_path / "clone"
     for name in (
         "pyproject.toml", "testbed/a.py", "testbed/__pycache__/a.cpython-311.pyc",
@@ -342,7 +361,7 @@ def test_the_project_goes_in_without_what_was_built_for_this_machine(tmp_path):
     assert owners == {(0, "root")}
 
 
-def test_sources_of_jobs_are_older_than_what_is_built_of_them_whatever_date_the_machine_has(tmp_path):
+def test_sources_of_jobs_are_older_than_what_is_built_of_them(tmp_path):
     root = tmp_path / "clone"
     for name in ("testbed/a.py", "mpi_jobs/x/x.c"):
         (root / name).parent.mkdir(parents=True)
@@ -374,7 +393,7 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
     assert not names & {"tests", "scenarios", "docs"}
 
 
-def test_results_come_out_without_the_folder_they_were_in_and_never_elsewhere(tmp_path):
+def test_results_come_out_into_their_folder_and_never_elsewhere(tmp_path):
     inside = tmp_path / "inside"
     (inside / "run.incomplete" / "raw").mkdir(parents=True)
     (inside / "run.incomplete" / "raw" / "a.txt").write_text("a")
@@ -436,18 +455,10 @@ def test_each_processor_runs_tests_as_far_as_memory_goes(memory, workers, inside
 # --- the machine while it runs ---------------------------------------------------------------------------------------
 
 
-def _fake_qemu(monkeypatch, script: str):
-    """Replaces QEMU by a shell script, which finds the disk for results in $1 and the console in $2."""
-
-    def command(machine, image, project, results, console):
-        return ["bash", "-c", script, "qemu", str(results), str(console), str(project)]
-
-    monkeypatch.setattr(boot, "qemu_command", command)
-
-
 def _run(tmp_path, target=None, limit=20.0, progress=_quiet, line=_quiet):
+    image = _whole(tmp_path / "vm-0")
     return boot.run_job(
-        VirtualMachine("tcg", 1, 512), Image(tmp_path), {}, target, tmp_path / "console.log", progress, limit, line
+        VirtualMachine("tcg", 1, 512), image, {}, target, tmp_path / "console.log", progress, limit, line
     )
 
 
@@ -457,7 +468,7 @@ _DONE = """echo '{"code": 0, "facts": {"guest_kernel": "6.1"}}'"""
 def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
     tell = """echo '{"progress": "up"}'; echo '{}'; echo '{"line": "1 passed"}'"""
     hand_back = 'mkdir -p "$1.d/r"; echo hello >"$1.d/r/samples.csv"; tar -c -f "$1" -C "$1.d" .'
-    _fake_qemu(monkeypatch, f"{tell}; {_DONE}; {hand_back}")
+    _fake_qemu(monkeypatch, tmp_path, f"{tell}; {_DONE}; {hand_back}")
     said: list[str] = []
     lines: list[str] = []
     target = tmp_path / "target"
@@ -478,7 +489,7 @@ def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
     ],
 )
 def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, script)
+    _fake_qemu(monkeypatch, tmp_path, script)
     with pytest.raises(LabError, match=sentence):
         _run(tmp_path)
 
@@ -486,20 +497,20 @@ def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypa
 @pytest.mark.slow
 def test_a_machine_that_falls_silent_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "_BOOT_LIMIT", 3.0)  # in which the shell surely starts
-    _fake_qemu(monkeypatch, 'echo Booting >"$2"; sleep 60')
+    _fake_qemu(monkeypatch, tmp_path, 'echo Booting >"$2"; sleep 60')
     with pytest.raises(LabError, match="was ended: it said nothing for 3 s\n  console: Booting"):
         _run(tmp_path)
 
 
 @pytest.mark.slow
 def test_a_machine_that_talks_on_and_on_is_ended(tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, "while sleep 0.2; do echo '{}'; done")
+    _fake_qemu(monkeypatch, tmp_path, "while sleep 0.2; do echo '{}'; done")
     with pytest.raises(LabError, match="was ended: it did not end in time"):
         _run(tmp_path, limit=1.0)
 
 
 def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, """echo $$ >"$2"; echo '{"progress": "up"}'; sleep 60""")
+    _fake_qemu(monkeypatch, tmp_path, """echo $$ >"$2"; echo '{"progress": "up"}'; sleep 60""")
 
     def interrupt(text):
         raise KeyboardInterrupt
@@ -549,7 +560,8 @@ def test_what_was_raised_inside_is_raised_here():
 def ready(monkeypatch, tmp_path):
     """A machine with QEMU and an image."""
     monkeypatch.setattr(vm, "qemu_version", lambda: "QEMU 7.2")
-    monkeypatch.setattr(vm, "require_image", lambda: Image(tmp_path / "vm-0"))
+    found = _whole(tmp_path / "vm-0")
+    monkeypatch.setattr(vm, "require_image", lambda: found)
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: "no")
 
 
@@ -558,7 +570,7 @@ def _run_in_vm(plan, results):
     return vm.measure(plan, results, _quiet)
 
 
-def test_jobs_outside_the_project_are_refused_before_anything_is_started(tmp_path, ready):
+def test_jobs_outside_the_project_are_refused_at_once(tmp_path, ready):
     plan = _plan("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}, {kind: mpi, job: ./mine}]\n")
     with pytest.raises(
         InputError,
@@ -588,7 +600,7 @@ def test_too_little_memory_is_refused_before_anything_is_started(tmp_path, ready
 
 def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
     error = {"kind": "CapabilityError", "sentence": "iperf3: missing", "problems": []}
-    _fake_qemu(monkeypatch, f"echo '{json.dumps({'error': error})}'")
+    _fake_qemu(monkeypatch, tmp_path, f"echo '{json.dumps({'error': error})}'")
     with pytest.raises(CapabilityError, match="iperf3: missing"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     assert list((tmp_path / "results").iterdir()) == []
@@ -597,7 +609,7 @@ def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
 def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeypatch):
     error = json.dumps({"error": {"kind": "LabError", "sentence": "the switches are gone", "problems": []}})
     hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
-    _fake_qemu(monkeypatch, f"printf '%s\\n' '{error}'; {hand_back}")
+    _fake_qemu(monkeypatch, tmp_path, f"printf '%s\\n' '{error}'; {hand_back}")
     with pytest.raises(LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()
@@ -605,7 +617,7 @@ def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeyp
 
 
 def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):
-    _fake_qemu(monkeypatch, 'echo "Kernel panic - not syncing: Oops" >"$2"')
+    _fake_qemu(monkeypatch, tmp_path, 'echo "Kernel panic - not syncing: Oops" >"$2"')
     with pytest.raises(LabError, match=r"panicked: Oops(.|\n)*what was stored until then: .*\.incomplete"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()

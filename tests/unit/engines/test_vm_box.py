@@ -61,7 +61,7 @@ def _names(folder: Path) -> list[str]:
 # --- boxes ----------------------------------------------------------------------------------------------------------
 
 
-def test_boxes_have_their_names_when_they_are_whole_and_are_made_once(tmp_path, able):
+def test_boxes_get_their_names_when_whole_and_are_made_once(tmp_path, able):
     folder = tmp_path / "a" / "boxes"
     said: list[str] = []
     boxes = build_boxes(PROVIDERS, said.append, folder)
@@ -176,7 +176,7 @@ def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
         (1, LabError, r"^the box for Vagrant cannot be built:\nmount: no loop device; build the box outside$"),
     ],
 )
-def test_a_script_that_lacks_something_is_told_from_one_that_fails(code, error, sentence, tmp_path, monkeypatch):
+def test_a_script_that_lacks_something_is_told_from_a_failed_one(code, error, sentence, tmp_path, monkeypatch):
     script = tmp_path / "unshare"
     script.write_text(f"#!/bin/sh\necho 'mount: no loop device; build the box outside' >&2\nexit {code}\n")
     script.chmod(0o755)
@@ -186,7 +186,7 @@ def test_a_script_that_lacks_something_is_told_from_one_that_fails(code, error, 
 
 
 @pytest.mark.slow
-def test_a_folder_is_removed_although_a_dying_program_still_writes_there(tmp_path):
+def test_a_folder_in_which_a_program_still_writes_is_removed(tmp_path):
     folder = tmp_path / "testbed-0.building"
     folder.mkdir()
     stop = threading.Event()

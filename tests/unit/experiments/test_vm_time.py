@@ -118,7 +118,7 @@ def test_the_report_says_which_time_was_taken(stored, value, note, tmp_path):
     assert not any(fact.name == "Virtual machine" for fact in settings(other))
 
 
-def test_the_report_does_not_say_that_a_dilation_was_tried_where_none_was(tmp_path):
+def test_the_report_names_no_trial_of_a_dilation_without_one(tmp_path):
     manifest = {"dilation": 1000.0, "dilation_choice": {"guess_from": "virtual time", "kept_up_with_job": None}}
     run = Run(tmp_path, manifest, {}, _plan(_SMALL.replace("100", "auto")), ())
     (fact,) = (fact for fact in settings(run) if fact.name == "Dilation")
@@ -129,9 +129,7 @@ def test_the_report_does_not_say_that_a_dilation_was_tried_where_none_was(tmp_pa
 # --- how long it takes -----------------------------------------------------------------------------------------------
 
 
-def test_how_long_a_run_takes_follows_from_how_fast_the_machine_boots_and_is_known_next_time(
-    ready, monkeypatch, tmp_path
-):
+def test_how_long_a_run_takes_follows_from_the_boot_and_is_kept(ready, monkeypatch, tmp_path):
     """4.5 s of instructions of a nanosecond in 18 s are 250 million a second."""
     plan = _plan(f"{_SMALL}engine: vm\n")
     seconds = run_instructions(plan) / 250e6
@@ -170,7 +168,7 @@ def test_more_frames_switches_and_loads_take_longer():
              '{"processor": "there", "qemu": "8", "instructions_a_second": 2.5e8}',
              '{"processor": "here", "qemu": "7", "instructions_a_second": 2.5e8}'],
 )  # fmt: skip
-def test_a_speed_of_another_machine_or_none_at_all_is_not_believed(kept, monkeypatch, tmp_path):
+def test_a_speed_of_another_machine_or_none_is_not_believed(kept, monkeypatch, tmp_path):
     monkeypatch.setattr(speed, "CACHE", tmp_path)
     monkeypatch.setattr(speed, "processor_name", lambda: "here")
     (tmp_path / "vm-speed.json").write_text(kept)
@@ -183,7 +181,7 @@ def test_a_speed_of_another_machine_or_none_at_all_is_not_believed(kept, monkeyp
 
 
 @pytest.mark.parametrize("phase", ["trying", "booting", "[VM] the machine is up", "the machine is up, ", "bringing"])
-def test_an_interrupt_in_any_phase_leaves_no_machine_and_no_disks(phase, ready, monkeypatch, tmp_path):
+def test_an_interrupt_in_any_phase_leaves_no_machine_or_disk(phase, ready, monkeypatch, tmp_path):
     def interrupt(text):
         if text.startswith(phase):
             raise KeyboardInterrupt
@@ -212,9 +210,7 @@ def test_an_interrupt_while_kvm_is_tried_ends_that_machine(monkeypatch, tmp_path
 
 
 @pytest.mark.parametrize(("virtual_time", "void"), [("auto", False), ("false", True)])
-def test_a_machine_that_slept_voids_what_ran_by_its_clock_and_nothing_else(
-    virtual_time, void, ready, monkeypatch, tmp_path
-):
+def test_a_machine_that_slept_voids_only_what_ran_by_its_clock(virtual_time, void, ready, monkeypatch, tmp_path):
     clocks = iter((0.0, 40.0))
     monkeypatch.setattr(boot, "_measure_sleep", lambda: next(clocks))
     plan = _plan(f"{_SMALL}engine: vm\nvm: {{virtual_time: {virtual_time}}}\n")
@@ -225,7 +221,7 @@ def test_a_machine_that_slept_voids_what_ran_by_its_clock_and_nothing_else(
         _measured(monkeypatch, tmp_path, plan, lambda text: None)
 
 
-def test_the_time_that_this_machine_slept_is_what_one_of_its_clocks_has_more(monkeypatch):
+def test_the_time_slept_is_what_one_of_two_clocks_has_more(monkeypatch):
     before = boot._measure_sleep()
     assert boot._measure_sleep() - before == pytest.approx(0.0, abs=0.01)
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 100.0, time.CLOCK_MONOTONIC: 60.0}.get)
@@ -244,9 +240,7 @@ def test_an_old_qemu_is_refused_by_its_name(said, monkeypatch, tmp_path):
     assert image.qemu_version() == "QEMU emulator version 10.0.2"
 
 
-def test_links_that_would_have_to_be_very_slow_in_real_time_are_refused_before_anything_is_made(
-    ready, monkeypatch, tmp_path
-):
+def test_links_that_would_be_very_slow_in_real_time_are_refused(ready, monkeypatch, tmp_path):
     _fake_qemu(monkeypatch, "exit 1")
     loads = _TORUS.format(f"{_UDP}, {_MPI}").replace("1000", "auto")
     with pytest.raises(
