@@ -22,7 +22,7 @@ from testbed.planning import Plan, make_plan
 from testbed.planning.certificate import channel_order, walks_of
 from testbed.planning.certificate_check import check
 from testbed.planning.store import plan_to_json
-from testbed.scenario.load import scenario_of_blocks
+from testbed.scenario.read_scenario import scenario_of_blocks
 
 
 def blocks(draw: random.Random) -> dict[str, Any]:

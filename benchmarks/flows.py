@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 
-from testbed.results.load import Run
+from testbed.results.read_run import Run
 
 Pair = tuple[str, str]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from testbed.base.model import VlanPlan
 from testbed.experiments.report.charts import load_charts
 from testbed.experiments.report.drawing import draw_topology, draw_vlans, link_use
-from testbed.results.load import load_run
+from testbed.results.read_run import load_run
 
 _WIDTH, _HEIGHT = 1480, 975
 _PAGE = """<!doctype html><meta charset="utf-8"><style>

@@ -23,7 +23,7 @@ from testbed.base.errors import InputError
 from testbed.planning import make_plan
 from testbed.planning.certificate_check import check
 from testbed.planning.store import plan_to_json
-from testbed.scenario.load import scenario_of_blocks
+from testbed.scenario.read_scenario import scenario_of_blocks
 
 # One plan of each form: every kind applies to one of them. Others are drawn.
 _FORMS: tuple[dict[str, Any], ...] = (

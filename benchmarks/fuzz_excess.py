@@ -13,8 +13,8 @@ from benchmarks.command import ROOT
 from testbed.base.errors import MOST_LINES, InputError, TestbedError, reading
 from testbed.base.limits import parse_json
 from testbed.devices.audit import audit
-from testbed.devices.audit.folder import read_network
-from testbed.experiments.sweep.read import parse_sweep
+from testbed.devices.audit.read_folder import read_network
+from testbed.experiments.sweep.read_sweep import parse_sweep
 from testbed.planning.stored import proved_plan
 from testbed.results.samples import samples_from_csv
 from testbed.scenario import parse_scenario

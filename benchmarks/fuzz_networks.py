@@ -23,7 +23,7 @@ from benchmarks.fuzz_networks_makers import MAKERS
 from benchmarks.fuzz_networks_model import KINDS, Net, Place, Port
 from testbed.base.errors import TestbedError
 from testbed.devices.audit import Audit, audit
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 
 DIALECTS = fuzz_networks_dialects.DIALECTS | MAKERS
 

@@ -22,9 +22,9 @@ from testbed.base.errors import TestbedError, reading
 from testbed.base.model import Sample
 from testbed.devices import DIALECTS, Options, export_plan
 from testbed.devices.audit import audit
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 from testbed.experiments.report import render_report, rich_table
-from testbed.experiments.sweep.read import parse_sweep
+from testbed.experiments.sweep.read_sweep import parse_sweep
 from testbed.planning import Plan, make_plan
 from testbed.planning.store import plan_to_json
 from testbed.planning.stored import proved_plan
@@ -37,7 +37,7 @@ from testbed.scenario.workloads import mpi
 from testbed.scenario.workloads.link_words import read_words
 from testbed.scenario.workloads.mpi_output import JobOutputError
 from testbed.scenario.workloads.mpi_placement import Ranks
-from testbed.ui.teaching import switches
+from testbed.ui.teaching import student_config
 from tests.runs import goodput, run_of, stored
 
 _MESH = "topology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 50}\n"
@@ -198,7 +198,7 @@ def _outputs() -> tuple[str, ...]:
 
 
 def _exercise(text: str) -> None:
-    switches.parse(text, _plan().topology, "switches.txt")
+    student_config.parse(text, _plan().topology, "switches.txt")
 
 
 _CONFIGURED = (

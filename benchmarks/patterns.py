@@ -10,7 +10,7 @@ from benchmarks.command import ROOT
 from benchmarks.flows import ratio_text
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
-from testbed.results.load import Run
+from testbed.results.read_run import Run
 
 _SWEEPS = ("patterns", "patterns-tcp")
 

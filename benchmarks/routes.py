@@ -15,7 +15,7 @@ from benchmarks.table import Figure, median_text, progress
 from testbed.base.model import Ints, Topology
 from testbed.fabric.routing.common import leaving_channels
 from testbed.fabric.routing.stp import StpOptions, route_stp
-from testbed.planning.fabric import build_fabric
+from testbed.planning.scenario_fabric import build_fabric
 from testbed.scenario import parse_scenario
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,7 +15,7 @@ from benchmarks.flows import flow_ratios, ratio_text
 from benchmarks.same_runs import SCENARIOS, same_runs
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
-from testbed.results.load import Run
+from testbed.results.read_run import Run
 
 PARTS = ("flows", "patterns", "shift", *SCENARIOS)
 # Sixteen flows at once, one a host, by UDP and by TCP.

@@ -3,6 +3,7 @@
 - No function, method or function inside another has a bare participle, preposition or pronoun for a name: a verb and
   its object say what it does, `is`, `has` or `can` what it asks, a noun what a property is.
 - No two classes of one wing have the same name; some nouns are a single class's in the whole program.
+- No more than two modules have the same name.
 """
 
 from __future__ import annotations
@@ -233,9 +234,12 @@ def list_problems(root: Path) -> list[str]:
     problems: list[str] = []
     classes: dict[tuple[str, str], list[str]] = defaultdict(list)
     once: dict[str, list[str]] = defaultdict(list)
+    modules: dict[str, list[str]] = defaultdict(list)
     for file in sorted([*(root / "testbed").rglob("*.py"), *(root / "controllers").rglob("*.py")]):
         name = file.relative_to(root).as_posix()
         wing = name.split("/")[1] if name.startswith("testbed/") else "controllers"
+        if file.name not in EVERYWHERE:
+            modules[file.name].append(name)
         allowed = COMMANDS.get(name, set())
         tree = ast.parse(file.read_text(encoding="utf-8"))
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -254,6 +258,11 @@ def list_problems(root: Path) -> list[str]:
         f"{', '.join(places)}: {len(places)} classes of {wing} are called {name}; one class a noun"
         for (wing, name), places in classes.items()
         if len(places) > 1
+    ]
+    problems += [
+        f"{', '.join(places)}: {len(places)} modules are called {name}; say what each holds"
+        for name, places in modules.items()
+        if len(places) > 2
     ]
     return problems + [
         f"{', '.join(places)}: {name} is the name of {len(places)} classes; say of what"

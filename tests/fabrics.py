@@ -17,7 +17,7 @@ from testbed.base.model import Topology, VlanPlan
 from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.build import count_pairs, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import count_pairs, make_topology, on_circle
 from testbed.fabric.transition import successor
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import assign_fixed

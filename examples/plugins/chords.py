@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from testbed.base.model import Topology
 from testbed.fabric.topologies import TopologyKind
-from testbed.fabric.topologies.build import Extent, count_pairs, make_topology
+from testbed.fabric.topologies.build_topology import Extent, count_pairs, make_topology
 from testbed.fabric.topologies.grid import Torus, torus
 
 

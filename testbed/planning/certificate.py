@@ -49,7 +49,7 @@ def channel_order(plan: Plan) -> list[list[int]]:
 
     Channels on a cycle are left out.
     """
-    from testbed.fabric.kernels.local import topological_order
+    from testbed.fabric.kernels.local_classes import topological_order
 
     topology, paths = plan.topology, all_paths(plan.topology, plan.routes)
     channels = len(topology.channel_source)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
 from testbed.base.units import format_rate
-from testbed.dataplane.predict.frames import UDP_HEADERS
+from testbed.dataplane.predict.wire_overhead import UDP_HEADERS
 from testbed.fabric.traffic import PatternError, flows, is_weighted
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_ports
 from testbed.planning.failover.events import Change, changes_of

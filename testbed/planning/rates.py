@@ -11,7 +11,7 @@ import numpy as np
 from testbed.base.model import Floats
 from testbed.dataplane.predict import Transport, Ways, Wires, fair_goodput, proportional_goodput, routed_ways, transport
 from testbed.dataplane.predict.bounds import alltoall_frame_hops, frame_hops
-from testbed.dataplane.predict.frames import MTU
+from testbed.dataplane.predict.wire_overhead import MTU
 from testbed.fabric.traffic import flows, weights
 from testbed.planning import Plan
 from testbed.scenario.workloads import WORKLOADS, Traffic

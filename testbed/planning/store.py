@@ -28,7 +28,7 @@ from testbed.base.model import (
 from testbed.fabric.openflow.compile import count_rules
 from testbed.fabric.openflow.text import format_group, format_rule
 from testbed.planning import Plan
-from testbed.scenario.load import as_dict, scenario_of_blocks
+from testbed.scenario.read_scenario import as_dict, scenario_of_blocks
 
 SCHEMA_VERSION = 2
 MAX_RULES = 3_000_000  # some 300 MB of text

@@ -22,7 +22,7 @@ from testbed.planning import Plan
 from testbed.planning.store import plan_to_json
 from testbed.planning.summary import summary
 from testbed.results.samples import SAMPLES, samples_to_csv
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 
 SCHEMA_VERSION = 1
 INCOMPLETE = ".incomplete"

@@ -12,9 +12,9 @@ import numpy as np
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.model import LocalPlan, Topology, VlanPlan
 from testbed.fabric.routing.shapes import describe_malformed
-from testbed.fabric.topologies.build import find_disconnected_pair
+from testbed.fabric.topologies.build_topology import find_disconnected_pair
 from testbed.fabric.traffic import Flows, PatternError
-from testbed.fabric.verify.local import list_malformed as malformed_local
+from testbed.fabric.verify.local_vlans import list_malformed as malformed_local
 
 
 def guard_function(place: str, who: str, file: str, call: Callable[..., Any], check: str) -> Callable[..., Any]:

@@ -190,7 +190,7 @@ def _load_fabric(name: str | Path, settings: Mapping[str, Any] | None, *, trust:
     from testbed import plan as planned
     from testbed.base.errors import InputError, VerificationError
     from testbed.devices.audit import audit
-    from testbed.devices.audit.folder import read_network
+    from testbed.devices.audit.read_folder import read_network
     from testbed.planning.stored import read_stored
     from testbed.ui.cli.check_command import texts_of
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from testbed.fabric.topologies import TOPOLOGIES
 from testbed.planning import make_plan
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 from testbed.scenario.schema import schema, schema_text
 
 FOLDER = Path(__file__).parents[2] / "scenarios"

@@ -11,7 +11,7 @@ from testbed.base.errors import InputError
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.routing.simple import TreeOptions, route_tree
-from testbed.fabric.topologies.build import make_topology
+from testbed.fabric.topologies.build_topology import make_topology
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 

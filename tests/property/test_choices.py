@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from testbed.base.model import NextHops
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
 from testbed.fabric.routing.common import host_switches
-from testbed.fabric.verify.choices import check_choices, follow_all
+from testbed.fabric.verify.choices_of_hops import check_choices, follow_all
 from tests.fabrics import topology_of
 
 

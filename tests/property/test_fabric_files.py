@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
-from testbed.fabric.topologies.build import find_disconnected_pair
+from testbed.fabric.topologies.build_topology import find_disconnected_pair
 from testbed.fabric.topologies.graph import Graph, check_graph, graph
 from testbed.scenario.fabric_file import READERS, read_fabric
 

@@ -23,7 +23,7 @@ from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.fabric.vlans.local import vlan_count
 from testbed.planning import Plan, make_plan
-from testbed.planning.fabric import build_fabric
+from testbed.planning.scenario_fabric import build_fabric
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.summary import summary
 from tests.fabrics import atlas_fabrics, fabrics, random_fabric, scenario_of

@@ -16,7 +16,7 @@ from testbed.base.model import Paths, Routes, Topology
 from testbed.fabric.routing.common import explicit_routes
 from testbed.fabric.routing.turns import all_turns, allow, graph_of
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
-from testbed.fabric.topologies.build import make_topology
+from testbed.fabric.topologies.build_topology import make_topology
 from testbed.fabric.verify import DEADLOCK
 from testbed.fabric.verify.deadlock import check_routes
 

@@ -1,10 +1,10 @@
 """What a plan should give, computed from the paths and the frame sizes alone."""
 
 from testbed.dataplane.predict.bounds import Least, alltoall_bound, exchange_bound, wire_shares
-from testbed.dataplane.predict.frames import Transport, transport
 from testbed.dataplane.predict.members import fair_goodput, proportional_goodput
 from testbed.dataplane.predict.reno import reno_goodput
 from testbed.dataplane.predict.tcp import TcpLoad, tcp_goodput
+from testbed.dataplane.predict.wire_overhead import Transport, transport
 from testbed.dataplane.predict.wires import Ways, Wires, routed_ways
 
 __all__ = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Bools, Floats, Routes, Topology
-from testbed.dataplane.predict.frames import Transport
+from testbed.dataplane.predict.wire_overhead import Transport
 from testbed.fabric.routing.paths import path
 
 # Channels of each flow and of its acknowledgements.

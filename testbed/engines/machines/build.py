@@ -18,7 +18,7 @@ from testbed.engines.lab.hosts.names import PLAN
 from testbed.engines.machine.calibration import share_refused
 from testbed.engines.machine.probe import list_needed_capabilities
 from testbed.engines.machines import worker
-from testbed.engines.machines.fabric import FabricClient, Machines
+from testbed.engines.machines.fabric_client import FabricClient, Machines
 from testbed.engines.machines.parts import LEAST_MTU, Cut, divide, needed_rates
 from testbed.fabric.topologies.cut import cut
 from testbed.planning import Plan

@@ -15,7 +15,7 @@ from testbed.base.files import read_text, write_whole
 from testbed.base.limits import parse_json
 from testbed.base.model import Sample
 from testbed.base.version import __version__
-from testbed.dataplane.predict.frames import transport
+from testbed.dataplane.predict.wire_overhead import transport
 from testbed.engines.simulate.point import TELLING, Latency, Links, Point, TieOrder, rows_of, tie_spread
 from testbed.engines.simulate.settings import UNIFORM
 from testbed.planning import Plan

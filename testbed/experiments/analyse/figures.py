@@ -11,7 +11,7 @@ import numpy as np
 from testbed.base.errors import InputError, Problem, argument
 from testbed.base.model import LocalPlan, Routes, Topology
 from testbed.experiments.analyse.capacity import Fit, fit_of, needs_of
-from testbed.experiments.analyse.load import ALL_TO_ALL, ChannelLoad, Hops, hops_of, load_of, pattern_problem
+from testbed.experiments.analyse.channel_load import ALL_TO_ALL, ChannelLoad, Hops, hops_of, load_of, pattern_problem
 from testbed.fabric.openflow.compile import count_rules
 from testbed.fabric.routing.paths import hop_counts, key_switches
 from testbed.fabric.routing.relation import Conflict, Relation, relations

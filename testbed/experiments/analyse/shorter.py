@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.experiments.analyse.load import shortest_hops
+from testbed.experiments.analyse.channel_load import shortest_hops
 from testbed.fabric.routing.common import leaving_channels, switch_named
 from testbed.fabric.routing.dor import DorOptions
 from testbed.fabric.routing.paths import channel_load

@@ -9,7 +9,7 @@ from testbed.base.model import Sample
 from testbed.experiments.compare.variants import value_at
 from testbed.fabric.routing.paths import path
 from testbed.results import Run
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 
 SWITCHES_ON_PATH = "switches_on_path"
 MESSAGE_SIZE = "message_size"

@@ -13,7 +13,7 @@ from testbed.base.model import Sample
 from testbed.experiments.compare.axis import LABELS, SweptAxis
 from testbed.planning import Plan
 from testbed.results import Run
-from testbed.results.load import LoadHead, load_heads, texts
+from testbed.results.read_run import LoadHead, load_heads, texts
 from testbed.scenario.models import key_of
 
 _SEVERITY = ("pass", "warn", "invalid", "fail")

@@ -11,7 +11,7 @@ from testbed.base.units import bytes_text
 from testbed.experiments.compare.readings import ComparedLoad, Detail, Judged, Reading, is_usable, worse_verdict
 from testbed.experiments.compare.spread import Spread, spread
 from testbed.experiments.compare.variants import Baseline, Variant
-from testbed.experiments.report.table import METRICS
+from testbed.experiments.report.sample_table import METRICS
 
 
 def detail_text(labels: Detail) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.results import SIMULATION, Run
-from testbed.scenario.load import as_dict
 from testbed.scenario.models import format_value
+from testbed.scenario.read_scenario import as_dict
 
 _NOT_THE_FABRIC = ("name", "description", "workloads")
 NO_WORDS: Mapping[str, str] = {}

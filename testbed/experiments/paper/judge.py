@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.experiments.paper.table import NEUTRAL, Row
+from testbed.experiments.paper.published_numbers import NEUTRAL, Row
 
 REPRODUCED, CONSISTENT, RECOMPUTED = "reproduced", "consistent", "recomputed"
 TREND, DIFFERS = "trend", "differs"

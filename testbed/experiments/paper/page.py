@@ -9,8 +9,8 @@ from typing import Any
 
 from testbed.base.others_text import csv_text
 from testbed.experiments.paper.judge import CONSISTENT, NOT_RUN, RECOMPUTED, REPRODUCED, STATES, Result
+from testbed.experiments.paper.published_numbers import Item
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.experiments.paper.table import Item
 from testbed.experiments.report.page import template
 
 _SIGNS = {"above": "> ", "below": "< "}

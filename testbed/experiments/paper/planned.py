@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.dataplane.predict import transport
-from testbed.dataplane.predict.frames import UDP_HEADERS
+from testbed.dataplane.predict.wire_overhead import UDP_HEADERS
 from testbed.fabric.power import POWER_MODELS, fabric_watts
 from testbed.fabric.traffic import flows
 from testbed.fabric.verify.limits import SWITCH_MODELS
@@ -19,7 +19,7 @@ from testbed.planning import Plan, make_plan
 from testbed.planning.rates import fair_rates
 from testbed.planning.summary import summary
 from testbed.scenario import find_scenario, load_scenario
-from testbed.scenario.load import scenario_of_blocks
+from testbed.scenario.read_scenario import scenario_of_blocks
 
 _BLOCK = {"wanted": "a block as in a scenario"}
 ModelName = Literal["PC5324", "PC6224", "PC6248", "SF-420"]
@@ -164,7 +164,7 @@ class Bound(PaperFabric):
 
 def static_bound(options: Bound) -> tuple[float, ...]:
     """Share of a link's rate that each host can send, of each drawing; 1 at most."""
-    from testbed.experiments.analyse.load import ALL_TO_ALL, load_of  # noqa: PLC0415 - compiles kernels
+    from testbed.experiments.analyse.channel_load import ALL_TO_ALL, load_of  # noqa: PLC0415 - compiles kernels
 
     found = []
     for drawing in range(1, options.drawings + 1):

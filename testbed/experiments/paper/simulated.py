@@ -15,7 +15,7 @@ from testbed.engines.simulate import Network, PacketSettings, Settings, simulate
 from testbed.engines.simulate.levels import packet_network
 from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.engines.simulate.settings import ALL_TO_ALL, UNIFORM
-from testbed.experiments.analyse.load import hops_of, load_of
+from testbed.experiments.analyse.channel_load import hops_of, load_of
 from testbed.experiments.paper.planned import PaperFabric, proved_plan
 from testbed.fabric.routing.common import explicit_routes
 from testbed.fabric.routing.dl import descending_turns
@@ -23,7 +23,7 @@ from testbed.fabric.routing.paths import switches_on_path
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.topologies import TOPOLOGIES
 from testbed.fabric.traffic import flows
-from testbed.scenario.load import scenario_of_blocks
+from testbed.scenario.read_scenario import scenario_of_blocks
 
 _STEPS = 7
 _WHOLE = 0.97  # share of the load that must be accepted for the next to be higher

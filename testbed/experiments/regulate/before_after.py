@@ -10,7 +10,7 @@ from testbed.base.model import Sample
 from testbed.dataplane.predict import Least
 from testbed.experiments.regulate.mover import Change
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
-from testbed.experiments.run.checks.wire import mark_unheld
+from testbed.experiments.run.checks.wire_bounds import mark_unheld
 from testbed.experiments.run.loads.context import Context
 from testbed.planning.wire_time import zero_load_latency
 from testbed.scenario.workloads.loss_probe import SIZE, PairLoss

@@ -14,7 +14,7 @@ from testbed.experiments.regulate.choice import LinkChoice
 from testbed.experiments.regulate.power import Power
 from testbed.experiments.regulate.rule import Rule
 from testbed.experiments.report.drawing import fabric_panel
-from testbed.experiments.report.fabric import ReportFabric, Stroke
+from testbed.experiments.report.fabric_drawing import ReportFabric, Stroke
 from testbed.experiments.report.geometry import layout
 from testbed.experiments.report.marks import DASHED, Bars, Line, Mark, Note, line_style
 from testbed.experiments.report.palette import LINK, MEASURED, MUTED

@@ -12,7 +12,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Floats, Ints, Routes
-from testbed.dataplane.predict.frames import transport
+from testbed.dataplane.predict.wire_overhead import transport
 from testbed.experiments.regulate.choice import kept_links, routing_of, with_routes
 from testbed.fabric.power import SPEEDS, PowerModel
 from testbed.fabric.power.select import subfabric_without

@@ -15,8 +15,8 @@ from testbed.experiments.report.marks import DASHED, Bars, Dash, Line, Mark, Rea
 from testbed.experiments.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import for_page
+from testbed.experiments.report.sample_table import BOUND_NAMES, BOUNDS, METRICS, UNHELD_MARK, unheld_share
 from testbed.experiments.report.sheets import Sheet, arrivals, spreads
-from testbed.experiments.report.table import BOUND_NAMES, BOUNDS, METRICS, UNHELD_MARK, unheld_share
 from testbed.results.samples import Failure, FailureRepeat
 
 MAX_UPRIGHT = 16  # more bars lie down

@@ -14,7 +14,7 @@ from PIL import Image
 from testbed.base.model import Floats, Sample, Topology, VlanPlan
 from testbed.base.units import count_noun, format_quantity
 from testbed.experiments.report.charts import predicted_median
-from testbed.experiments.report.fabric import ReportFabric, Stroke, channel_strokes
+from testbed.experiments.report.fabric_drawing import ReportFabric, Stroke, channel_strokes
 from testbed.experiments.report.geometry import Layout, layout
 from testbed.experiments.report.marks import full_share
 from testbed.experiments.report.palette import COLOURS, INK, LINK, MUTED, TREES

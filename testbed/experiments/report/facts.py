@@ -19,7 +19,7 @@ from testbed.planning import Plan
 from testbed.planning.proof import DECLARED
 from testbed.planning.summary import Multiplication, PlanFigures, summary
 from testbed.results import Run
-from testbed.results.load import LoadHead, load_heads
+from testbed.results.read_run import LoadHead, load_heads
 from testbed.results.samples import SAMPLES
 
 _VIRTUAL_TIME = "virtual time"  # as the manifest says where a dilation comes from, if it was known without a trial

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from testbed.base.model import Sample
 from testbed.base.units import gap_text, scale_for
-from testbed.experiments.report.table import BOUND_NAMES, BOUNDS, ResultRow, result_rows
+from testbed.experiments.report.sample_table import BOUND_NAMES, BOUNDS, ResultRow, result_rows
 
 # What is asked of a load first, in this order.
 _OF_A_LOAD = (

@@ -8,10 +8,10 @@ from testbed.base.model import Sample, Topology, VlanPlan
 from testbed.base.units import gap_text
 from testbed.experiments.report import facts, sheets
 from testbed.experiments.report.page import template
-from testbed.experiments.report.table import MIN_LINK_USE, UNHELD_NOTE, result_rows
+from testbed.experiments.report.sample_table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.planning.rates import at_dilation
 from testbed.results import Run
-from testbed.results.load import LoadHead, load_heads, texts
+from testbed.results.read_run import LoadHead, load_heads, texts
 from testbed.results.samples import load_changes, load_failures
 from testbed.results.telemetry import load_telemetry
 

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from testbed.experiments.report.fabric import ReportFabric, draw_fabric
+from testbed.experiments.report.fabric_drawing import ReportFabric, draw_fabric
 from testbed.experiments.report.marks import DRAW, Bars, Drawn, Heat, Line, Mark, Note, Stairs
 from testbed.experiments.report.palette import INK, MUTED, PAPER
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from testbed.engines.machine.calibration import first_guess
 from testbed.experiments.run.dilation.choose import larger_dilation
 from testbed.results import Run
-from testbed.results.load import load_heads
+from testbed.results.read_run import load_heads
 from testbed.scenario import Scenario, scenario_names
 
 _KEY = "lab.dilation"

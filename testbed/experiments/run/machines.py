@@ -10,7 +10,7 @@ from typing import cast
 from testbed.base.errors import CapabilityError, InputError, Problem, argument
 from testbed.engines.machines import worker
 from testbed.engines.machines.build import build_over, what_is_missing, what_jobs_miss, what_shares_miss
-from testbed.engines.machines.fabric import FabricClient, Machines
+from testbed.engines.machines.fabric_client import FabricClient, Machines
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Engine, Prerequisites, Progress

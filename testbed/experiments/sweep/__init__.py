@@ -1,7 +1,7 @@
 """Many runs from one file: scenarios × settings × repeats, resumable, compared at the end."""
 
-from testbed.experiments.sweep.plans import Planned, prepare
-from testbed.experiments.sweep.read import find_sweep
+from testbed.experiments.sweep.plan_combinations import Planned, prepare
+from testbed.experiments.sweep.read_sweep import find_sweep
 from testbed.experiments.sweep.results import SweepOutcome
 from testbed.experiments.sweep.run import run_sweep
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError
 from testbed.base.files import write_whole
 from testbed.experiments.compare import Comparison, compare
-from testbed.experiments.compare.table import as_csv, table_text
+from testbed.experiments.compare.comparison_table import as_csv, table_text
 from testbed.experiments.report.page import template
 from testbed.experiments.sweep.record import Record
-from testbed.experiments.sweep.spec import FigureSpec, Sweep
+from testbed.experiments.sweep.sweep_spec import FigureSpec, Sweep
 from testbed.results import Run, load_run
 
 TABLES, INDEX = "comparison.txt", "index.html"

@@ -21,7 +21,7 @@ from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.workers import LabWorkers
 from testbed.experiments.sweep.apart import RemoteResult, run_remote, unpack
-from testbed.experiments.sweep.plans import Planned
+from testbed.experiments.sweep.plan_combinations import Planned
 from testbed.experiments.sweep.record import (
     RUNS,
     Entry,

@@ -22,7 +22,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import AllowedTurns, Bools, Bundles, Floats, Ints, Longs, Paths, Routes, Topology
 from testbed.fabric.power.models import SPEEDS
 from testbed.fabric.routing.paths import traffic_load
-from testbed.fabric.topologies.build import find_disconnected_pair
+from testbed.fabric.topologies.build_topology import find_disconnected_pair
 from testbed.fabric.topologies.faults import find_surviving_part, link_called
 
 _ROUNDING = 1e-9

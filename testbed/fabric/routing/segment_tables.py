@@ -10,7 +10,7 @@ import numpy as np
 from testbed.base.model import AllowedTurns, Bools, Ints, Topology
 from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
 from testbed.fabric.routing.turns import by_switch, no_path
-from testbed.fabric.topologies.build import components
+from testbed.fabric.topologies.build_topology import components
 from testbed.fabric.topologies.faults import find_surviving_part
 
 DELIVER, NEVER = -1, -2

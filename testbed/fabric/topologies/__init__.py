@@ -23,7 +23,7 @@ from testbed.fabric.topologies import (
     twisted_torus,
     xpander,
 )
-from testbed.fabric.topologies.build import Extent
+from testbed.fabric.topologies.build_topology import Extent
 
 MAX_EXTENT = Extent(switches=32_768, links=1_048_576, hosts=131_072)
 

@@ -14,7 +14,13 @@ from annotated_types import Ge, MinLen
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, count_pairs, find_disconnected_pair, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import (
+    Extent,
+    count_pairs,
+    find_disconnected_pair,
+    make_topology,
+    on_circle,
+)
 
 _MAX_PROBLEMS = 20
 _MAX_NAME_LENGTH = 60

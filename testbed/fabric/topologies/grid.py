@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Ge, Le, MinLen
 
 from testbed.base.model import Floats, Ints, Topology
-from testbed.fabric.topologies.build import Extent, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import Extent, make_topology, on_circle
 
 Sizes = Annotated[tuple[Annotated[int, Ge(1)], ...], MinLen(1)]
 

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Ge
 
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, make_topology, on_circle, on_nested_circles
+from testbed.fabric.topologies.build_topology import Extent, make_topology, on_circle, on_nested_circles
 from testbed.fabric.topologies.grid import Sizes
 
 

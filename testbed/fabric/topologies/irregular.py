@@ -11,7 +11,7 @@ from annotated_types import Ge
 
 from testbed.base.errors import Problem
 from testbed.base.model import Ints, Topology
-from testbed.fabric.topologies.build import Extent, components, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import Extent, components, make_topology, on_circle
 
 Pairs = npt.NDArray[np.int64]  # (L, 2), or (L,) where a pair is one number
 

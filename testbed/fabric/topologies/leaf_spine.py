@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt
 
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, in_rows, make_topology
+from testbed.fabric.topologies.build_topology import Extent, in_rows, make_topology
 
 
 @dataclass(frozen=True, slots=True)

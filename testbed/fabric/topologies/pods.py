@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, count_pairs, in_rows, make_topology, on_nested_circles
+from testbed.fabric.topologies.build_topology import Extent, count_pairs, in_rows, make_topology, on_nested_circles
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import Extent, make_topology, on_circle
 from testbed.fabric.topologies.slim_fly import field, prime_power
 
 

@@ -11,7 +11,7 @@ from annotated_types import Ge
 
 from testbed.base.errors import Problem
 from testbed.base.model import Ints, Topology
-from testbed.fabric.topologies.build import Extent, make_topology, on_nested_circles
+from testbed.fabric.topologies.build_topology import Extent, make_topology, on_nested_circles
 
 
 @dataclass(frozen=True, slots=True)

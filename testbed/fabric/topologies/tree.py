@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, in_rows, make_topology
+from testbed.fabric.topologies.build_topology import Extent, in_rows, make_topology
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import Ge
 
 from testbed.base.model import Topology
-from testbed.fabric.topologies.build import Extent, find_disconnected_pair, make_topology, on_nested_circles
+from testbed.fabric.topologies.build_topology import Extent, find_disconnected_pair, make_topology, on_nested_circles
 
 
 @dataclass(frozen=True, slots=True)

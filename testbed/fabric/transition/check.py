@@ -18,7 +18,7 @@ from testbed.fabric.openflow.compile import compile_groups, compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.routing.paths import path
 from testbed.fabric.transition.identifiers import identifier_problems
-from testbed.fabric.transition.local import local_transition_problems
+from testbed.fabric.transition.local_transition import local_transition_problems
 from testbed.fabric.transition.steps import TRANSITION, Transition, place
 from testbed.fabric.verify.deadlock import DEADLOCK, find_deadlock
 from testbed.fabric.verify.delivery import check_tree_delivery

@@ -88,14 +88,14 @@ def _allowed_cycle(topology: Topology, routes: Routes) -> list[Violation]:
 
 def _walk(topology: Topology, routes: Routes, paths: Paths, *, backup: bool) -> tuple[Ints, Ints]:
     """(E, E) what is wrong with each path, and (D, 2) virtual channels taken one after the other."""
-    from testbed.fabric.kernels import check
+    from testbed.fabric.kernels import path_checks
 
     slot, degree = leaving_slots(topology)
     if routes.allowed is None:
         turns: tuple[Longs, Ints, Bools] = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_))
     else:
         turns = (routes.allowed.start, routes.allowed.following, routes.allowed.entry)
-    status, taken = check.check_paths(
+    status, taken = path_checks.check_paths(
         paths.start, paths.hop, routes.ends, topology.channel_source, topology.channel_target, routes.layers, slot,
         degree, *turns, backup,
     )  # fmt: skip
@@ -116,14 +116,14 @@ def turns_taken(topology: Topology, taken: Bools, degree: int) -> Ints:
 
 
 def _report_bad_paths(topology: Topology, routes: Routes, status: Ints, what: str) -> list[Violation]:
-    from testbed.fabric.kernels import check
+    from testbed.fabric.kernels import path_checks
 
     sentences = {
-        check.NO_PATH: f"have no {what}",
-        check.BROKEN: f"have a {what} whose links do not lead from one switch to the other",
-        check.U_TURN: f"have a {what} that goes back by the link it came by",
-        check.FORBIDDEN: f"have a {what} with a turn that the routing forbids",
-        check.WRONG_START: f"have a {what} that begins where the routing allows no path to begin",
+        path_checks.NO_PATH: f"have no {what}",
+        path_checks.BROKEN: f"have a {what} whose links do not lead from one switch to the other",
+        path_checks.U_TURN: f"have a {what} that goes back by the link it came by",
+        path_checks.FORBIDDEN: f"have a {what} with a turn that the routing forbids",
+        path_checks.WRONG_START: f"have a {what} that begins where the routing allows no path to begin",
     }
     found = []
     for code, sentence in sentences.items():

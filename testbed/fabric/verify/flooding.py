@@ -29,20 +29,20 @@ def multiplication(topology: Topology, plan: LocalPlan) -> tuple[float, float] |
         Mean over all hosts and switches, and maximum; both infinite where copies circulate forever. None for
         `openflow`, which has no VLANs to flood.
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
     if plan.kind in ("openflow", "model"):
         return None
     members = member_matrix(topology, plan)
     channels = len(topology.channel_source)
     start, following = _sent_on(topology, plan, members, plan.channel_vlan, np.arange(channels) ^ 1)
-    order = local.topological_order(start, following)
+    order = local_classes.topological_order(start, following)
     if len(order) < channels:
         return math.inf, math.inf
     senders, hosts = np.unique(plan.host_vlan, return_counts=True)
     first_start, first = _sent_on(topology, plan, members, senders, np.full(len(senders), -1))
     own = plan.vlan_switch[senders]
-    total, most = local.copies(
+    total, most = local_classes.copies(
         first_start, first, hosts.astype(np.float64), own, start, following, order, topology.channel_target
     )
     others = topology.host_count * (topology.switch_count - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from testbed.base.model import Ints, Longs, Topology, Violation
 from testbed.fabric.routing.common import host_switches
-from testbed.fabric.verify.choices import DELIVERY, LOOP, ChoiceProof
+from testbed.fabric.verify.choices_of_hops import DELIVERY, LOOP, ChoiceProof
 from testbed.fabric.verify.deadlock import find_deadlock
 
 _SHOWN = 5

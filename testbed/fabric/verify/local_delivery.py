@@ -14,7 +14,7 @@ from testbed.fabric.routing.common import leaving_slots
 from testbed.fabric.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.fabric.verify.deadlock import hop_name, turns_taken
 from testbed.fabric.verify.delivery import MAX_SHOWN, lost_pairs, summarize_remaining
-from testbed.fabric.verify.local import Working, class_name
+from testbed.fabric.verify.local_vlans import Working, class_name
 from testbed.fabric.vlans.local import DELIVER, NEVER
 
 
@@ -26,7 +26,7 @@ def check_local_delivery(
     Returns:
         violations, and (D, 2) pairs of virtual channels that some frame takes one after the other.
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
     # Explicit paths of trees take most of a large plan's memory.
     by_tree = routes.relation == "destination_trees"
@@ -38,20 +38,20 @@ def check_local_delivery(
     receivers = np.ascontiguousarray(receivers[:, [2, 0, 1]])
     slot, degree = leaving_slots(topology)
     keys = int(plan.host_key.max()) + 1
-    key_start, order = local.by_key(plan.entry_key, keys)
+    key_start, order = local_classes.by_key(plan.entry_key, keys)
     columns = len(key_switches(routes)[1])
-    status, final, taken = local.walk(
+    status, final, taken = local_classes.walk(
         senders, receivers, working.channel_vlan, key_start, order, plan.entry_vlan, working.entry_hop,
         plan.class_count, topology.channel_source, topology.channel_target, paths.start, paths.hop, columns,
         tree, routes.layers, slot, degree,
     )  # fmt: skip
     lost, strange = [], []
-    alike = (status == local.AS_WANTED).all() and working.receives[:, topology.host_port].all()
+    alike = (status == local_classes.AS_WANTED).all() and working.receives[:, topology.host_port].all()
     for source in range(0 if alike else topology.host_count):
         of_source, vlan = status[of_sender[source]][of_receiver], final[of_sender[source]][of_receiver]
-        delivered = (of_source != local.LOST) & working.receives[vlan, topology.host_port]
+        delivered = (of_source != local_classes.LOST) & working.receives[vlan, topology.host_port]
         lost += [(source, end) for end in np.flatnonzero(~delivered).tolist() if end != source]
-        other = delivered & (of_source == local.OTHER_WAY)
+        other = delivered & (of_source == local_classes.OTHER_WAY)
         strange += [(source, end) for end in np.flatnonzero(other).tolist() if end != source]
     found = lost_pairs(topology, lost, topology.host_count * (topology.host_count - 1))
     follow = _Follow(topology, plan, working)

@@ -53,10 +53,10 @@ def local_plan(
         host_vlan: (H,).
         channel_vlan: (layers·C,).
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
     order = np.argsort(vlan, kind="stable").astype(np.int32)
-    entry_vlan, entry_key, entry_hop = local.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan)
+    entry_vlan, entry_key, entry_hop = local_classes.entries_of_classes(table, order[int((vlan < 0).sum()) :], vlan)
     of_vlan, port = (np.zeros(0, dtype=np.int64),) * 2 if members is None else np.nonzero(members)
     return LocalPlan(
         kind=kind,
@@ -121,7 +121,7 @@ def fewest_by_entries(topology: Topology, plan: LocalPlan) -> int:
 
     That many are enough to forward; the others only keep floods apart.
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
     keys = int(plan.host_key.max(initial=0)) + 1
     table = np.full((plan.class_count, keys), NEVER, dtype=np.int32)
@@ -129,6 +129,6 @@ def fewest_by_entries(topology: Topology, plan: LocalPlan) -> int:
     order = np.argsort(plan.vlan_switch, kind="stable").astype(np.int32)
     start = np.searchsorted(plan.vlan_switch[order], np.arange(topology.switch_count + 1)).astype(np.int64)
     nothing = np.zeros((plan.class_count, 1), dtype=bool)
-    vlan, _, _ = local.merge(table, nothing, order, start, False)
+    vlan, _, _ = local_classes.merge(table, nothing, order, start, False)
     switch = plan.vlan_switch[np.unique(vlan, return_index=True)[1]]
     return int(np.bincount(switch).max())

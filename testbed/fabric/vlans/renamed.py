@@ -77,7 +77,7 @@ def arrivals_of(topology: Topology, routes: Routes) -> Arrivals:
     Raises:
         InputError: the paths give no next hop by in-port and destination.
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
     table = forwarding_table(topology, routes, by_arrival=True)
     if isinstance(table, Conflict):
@@ -90,7 +90,7 @@ def arrivals_of(topology: Topology, routes: Routes) -> Arrivals:
     of_key = destination_keys(topology, routes)
     by_key = np.argsort(of_key, kind="stable")
     key_start = np.searchsorted(of_key[by_key], np.arange(table.shape[1] + 1))
-    members = local.member_ports(
+    members = local_classes.member_ports(
         table, in_port, topology.out_port, key_start, topology.host_port[by_key], int(topology.port_count.max())
     )
     members[channels + key, topology.host_port] = True
@@ -109,9 +109,11 @@ def merge_classes(arrivals: Arrivals, *, same_members: bool) -> tuple[Ints, Bool
     The paper merges wherever members are the same. Forwarding entries belong to a VLAN, so that is right only where
     the entries agree too.
     """
-    from testbed.fabric.kernels import local
+    from testbed.fabric.kernels import local_classes
 
-    vlan, members, _ = local.merge(arrivals.table, arrivals.members, arrivals.order, arrivals.start, same_members)
+    vlan, members, _ = local_classes.merge(
+        arrivals.table, arrivals.members, arrivals.order, arrivals.start, same_members
+    )
     return vlan, members
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Bools, Ints, Topology
-from testbed.fabric.topologies.build import components
+from testbed.fabric.topologies.build_topology import components
 from testbed.fabric.topologies.faults import link_called
 
 

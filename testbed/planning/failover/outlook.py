@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from testbed.base.model import Bools, Ints, Routes, Topology, VlanPlan
-from testbed.fabric.topologies.build import components
+from testbed.fabric.topologies.build_topology import components
 from testbed.planning.failover.coexistence import SharedCycle, shared_cycles
 from testbed.planning.failover.events import Change
 from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements, find_islands, words

@@ -55,9 +55,9 @@ def analyse(
 
     Nothing is built. Exit code 1 if a plan fails verification.
     """
+    from testbed.experiments.analyse.analysis_table import remarks, rich_table
+    from testbed.experiments.analyse.channel_load import ALL_TO_ALL
     from testbed.experiments.analyse.figures import as_object
-    from testbed.experiments.analyse.load import ALL_TO_ALL
-    from testbed.experiments.analyse.table import remarks, rich_table
 
     with show_progress("planning, proving and counting"):
         asked = variants(vary) if vary else [Variant("", ())]

@@ -89,7 +89,7 @@ def audit(
     could be audited; 3 if nothing is wrong in what was understood, and some line was not.
     """
     from testbed.devices.audit import audit as audited
-    from testbed.devices.audit.folder import read_network
+    from testbed.devices.audit.read_folder import read_network
     from testbed.devices.audit.told import explain_port
     from testbed.devices.audit.what_if import compare_audits, find_place, take_away
 

@@ -14,7 +14,7 @@ from testbed.ui.cli.interrupts import Interrupted
 from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, steps
 
 if TYPE_CHECKING:
-    from testbed.experiments.run.capture import Recorded
+    from testbed.experiments.run.write_capture import Recorded
 
 FIRST = Annotated[
     str, typer.Argument(metavar="[LAB] WHERE", help="lab (may be left out while only one is running), and where in it")
@@ -64,7 +64,7 @@ def capture(
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
     from testbed.engines.lab.counters.pcap_filter import compile_filter
-    from testbed.experiments.run.capture import STANDARD_OUTPUT, CaptureFile, Recorded, record, tap_of
+    from testbed.experiments.run.write_capture import STANDARD_OUTPUT, CaptureFile, Recorded, record, tap_of
 
     name, where = (None, first) if second is None else (first, second)
     for option, value in (("--seconds", seconds), ("--count", count)):

@@ -70,7 +70,7 @@ def compare(
     Exit code 3 if a run has warnings.
     """
     from testbed.experiments.compare import compare as compare_runs
-    from testbed.experiments.compare.table import as_csv, as_object, table_text
+    from testbed.experiments.compare.comparison_table import as_csv, as_object, table_text
 
     problems = form_problems("--output", output)
     if problems:

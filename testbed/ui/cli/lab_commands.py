@@ -147,7 +147,7 @@ def over_machines(
         sentence = "names workers of a Dask scheduler; give its address, such as --cluster tls://scheduler:8786"
         raise InputError.one("--machines", sentence)
     from testbed.engines.machine.cluster import open_cluster
-    from testbed.engines.machines.fabric import find_machines
+    from testbed.engines.machines.fabric_client import find_machines
     from testbed.experiments.run.machines import engine_over
 
     with open_cluster(cluster, progress, insecure=insecure) as workers:

@@ -212,6 +212,6 @@ def _as_table(run: Run, suffix: str) -> bytes:
 
     library("pandas", "--output FILE.parquet")
     library("pyarrow", "--output FILE.parquet")
-    from testbed.results.frames import parquet, samples_frame
+    from testbed.results.data_frames import parquet, samples_frame
 
     return parquet(samples_frame(run.samples))

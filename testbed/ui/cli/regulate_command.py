@@ -154,7 +154,7 @@ def regulate(
                 facts = regulated_object(found)
             else:
                 from testbed.experiments.regulate.changing import table7, watch_changes
-                from testbed.experiments.report.table import UNHELD_NOTE, unheld_share
+                from testbed.experiments.report.sample_table import UNHELD_NOTE, unheld_share
 
                 outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
                 unheld = unheld_share(one for one in outcome.samples if one.metric == "one_way_min") > 0
@@ -297,7 +297,7 @@ def _table_changes(
     from rich.table import Table
 
     from testbed.base.units import format_quantity
-    from testbed.experiments.report.table import UNHELD_MARK
+    from testbed.experiments.report.sample_table import UNHELD_MARK
 
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     table.title = f"{made} changes: {asked} and the way back while frames are counted, the others under UDP and TCP"

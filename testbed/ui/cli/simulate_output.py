@@ -13,7 +13,7 @@ from testbed.ui.cli.output import messages, print_lines, results
 if TYPE_CHECKING:
     from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
     from testbed.engines.simulate.point import Row, Seeds
-    from testbed.experiments.analyse.load import ChannelLoad
+    from testbed.experiments.analyse.channel_load import ChannelLoad
     from testbed.planning import Plan
 
 WIDE = 120  # columns that hold all figures beside each other
@@ -24,7 +24,7 @@ Column = tuple[str, Callable[["Row"], str]]
 def static_load(plan: Plan, settings: Settings | PacketSettings) -> ChannelLoad:
     """What the pattern asks of each link by the paths alone. At flit level all links carry a flit a cycle."""
     from testbed.engines.simulate.settings import UNIFORM, Settings
-    from testbed.experiments.analyse.load import ALL_TO_ALL, load_of
+    from testbed.experiments.analyse.channel_load import ALL_TO_ALL, load_of
 
     spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
     links = plan.scenario.links

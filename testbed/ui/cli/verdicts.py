@@ -14,7 +14,7 @@ from testbed.base.others_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from testbed.base.model import Violation
-    from testbed.fabric.verify.choices import ChoiceProof
+    from testbed.fabric.verify.choices_of_hops import ChoiceProof
     from testbed.planning import Plan
 
 _SUITE = "testbed verify"

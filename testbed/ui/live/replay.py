@@ -13,7 +13,7 @@ from testbed.base.ethernet import VLAN_TAG, wire_bits
 from testbed.base.model import Floats, Longs
 from testbed.planning import Plan
 from testbed.results import load_run
-from testbed.results.load import LoadHead, load_heads
+from testbed.results.read_run import LoadHead, load_heads
 from testbed.results.samples import load_changes
 from testbed.results.telemetry import Telemetry, file_name, load_telemetry
 from testbed.ui.live.meter import shares

@@ -184,7 +184,7 @@ class PlannedFabric:
             InputError: there is no such pattern, or not for this number of hosts.
         """
         from testbed.experiments.analyse import check_patterns
-        from testbed.experiments.analyse.load import load_of, pattern_problem
+        from testbed.experiments.analyse.channel_load import load_of, pattern_problem
 
         core = self.core
         problems = check_patterns([pattern])

@@ -63,7 +63,7 @@ class FinishedRun:
     @property
     def samples(self) -> pandas.DataFrame:
         """A row a figure: metric, value, unit, predicted, and a column for each label, as in samples.csv."""
-        from testbed.results.frames import samples_frame
+        from testbed.results.data_frames import samples_frame
 
         library("pandas", "samples")
         return samples_frame(self.core.samples)
@@ -71,7 +71,7 @@ class FinishedRun:
     @property
     def telemetry(self) -> pandas.DataFrame:
         """A row for each reading of each switch port: load, repeat, time in laboratory s, port, channel, counters."""
-        from testbed.results.frames import telemetry_frame
+        from testbed.results.data_frames import telemetry_frame
 
         library("pandas", "telemetry")
         return telemetry_frame(self.core)
@@ -79,7 +79,7 @@ class FinishedRun:
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write samples.parquet, and telemetry.parquet where there is telemetry, into a folder; returns the files."""
         from testbed.base.files import make_folder, write_whole
-        from testbed.results.frames import parquet
+        from testbed.results.data_frames import parquet
 
         library("pyarrow", "to_parquet()")
         target = Path(folder)

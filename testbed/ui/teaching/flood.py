@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.ui.teaching.switches import Port, Switches
+from testbed.ui.teaching.student_config import Port, Switches
 
 # A copy that has arrived at a switch: the port it came by, and its VLAN there.
 Copy = tuple[int, int, int]  # switch, port, VLAN

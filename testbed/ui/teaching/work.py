@@ -11,12 +11,12 @@ from testbed.base.files import make_folder, read_bytes, rename, write_whole
 from testbed.base.limits import parse_json
 from testbed.base.model import Topology
 from testbed.planning import Plan, make_plan
-from testbed.planning.fabric import build_fabric
+from testbed.planning.scenario_fabric import build_fabric
 from testbed.scenario import Scenario, scenario_of_blocks
 from testbed.scenario.models import format_value
 from testbed.scenario.read import read_blocks
-from testbed.ui.teaching import switches as by_hand
-from testbed.ui.teaching.switches import Switches
+from testbed.ui.teaching import student_config as by_hand
+from testbed.ui.teaching.student_config import Switches
 
 MARK = ".exercise"  # the file of a student's folder that names its exercise
 ANSWERS = "answers.yaml"

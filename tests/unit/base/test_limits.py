@@ -31,7 +31,7 @@ import json, resource, signal, sys
 import testbed.planning.store, testbed.planning.stored, testbed.scenario.read
 from pathlib import Path
 from testbed.base import limits
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 from testbed.ui.cli.check_command import texts_of
 from testbed.engines.lab.hosts.jobs import read_job
 from testbed.base.errors import TestbedError
@@ -41,7 +41,7 @@ from testbed.results.telemetry import load_telemetry
 from testbed.scenario import load_scenario
 from testbed.scenario.catalogue import summaries
 from testbed.scenario.plugins import load_file
-from testbed.experiments.sweep.read import load_sweep
+from testbed.experiments.sweep.read_sweep import load_sweep
 
 limits.UNPACKED = 50 << 20
 testbed.planning.store.PLAN_VALUES = testbed.planning.stored.PLAN_VALUES = 1_000_000

@@ -21,7 +21,7 @@ from testbed.base.errors import Problem, TestbedError
 from testbed.base.model import Sample
 from testbed.base.others_text import escape_cell, escape_controls, escape_json, escape_line, unescape_cell
 from testbed.experiments.compare.comparison import compare
-from testbed.experiments.compare.table import as_csv
+from testbed.experiments.compare.comparison_table import as_csv
 from testbed.experiments.report import render_report
 from testbed.experiments.report.marks import Line
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture

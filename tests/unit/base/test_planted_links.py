@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, StorageError
 from testbed.engines.machine import calibration
-from testbed.experiments.run.capture import CaptureFile
+from testbed.experiments.run.write_capture import CaptureFile
 from testbed.experiments.sweep.apart import RemoteResult, unpack
 from testbed.results import ResultFolder, load_run
 from testbed.ui.cli import load_commands

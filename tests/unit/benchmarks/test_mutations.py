@@ -51,7 +51,7 @@ def test_a_fault_is_a_line_that_could_have_been_written(line, faults):
 def test_every_place_has_sources_or_tests():
     assert all(list(ROOT.glob(place)) for place in (*PLACES, *JUDGES))
     assert {one.file for one in candidates()} >= {
-        "testbed/fabric/kernels/check.py",
+        "testbed/fabric/kernels/path_checks.py",
         "testbed/experiments/run/checks/fidelity.py",
     }
     assert {"tests/unit/fabric/test_routing.py", "tests/golden/test_rules_text.py"} <= set(judges())
@@ -71,7 +71,7 @@ def test_faults_that_are_explained_can_still_be_planted():
 
 def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
     every = candidates(["testbed/fabric/verify/"])
-    some = [one for one in every if one.file != "testbed/fabric/verify/local.py"]
+    some = [one for one in every if one.file != "testbed/fabric/verify/local_vlans.py"]
     first = drawn(every, 1)
     assert drawn(some, 1) == [one for one in first if one in some]
     assert sorted(first, key=every.index) == every != first != drawn(every, 2)

@@ -16,7 +16,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import host_mac
 from testbed.devices import DIALECTS, Options, export_plan
 from testbed.devices.audit import Audit, audit, network_of
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 from testbed.devices.bridge import BROADCAST, Bridge, BridgePort, Walker, Wiring
 from testbed.devices.compare import planned_bridges
 from testbed.devices.port_names import port_names

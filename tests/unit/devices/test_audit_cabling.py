@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
 from testbed.devices.audit import Audit, audit
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 from testbed.devices.read_tables import read_sonic
 from testbed.ui.cli import audit_command  # noqa: F401 - it adds its command
 from testbed.ui.cli.app import app

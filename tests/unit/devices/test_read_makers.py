@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.devices.audit import audit
-from testbed.devices.audit.folder import read_network
+from testbed.devices.audit.read_folder import read_network
 from testbed.devices.bridge import Bridge
 from testbed.devices.check import ONLY_READ, recognise_dialect
 from testbed.devices.constructs import document_constructs, list_constructs

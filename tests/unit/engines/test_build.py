@@ -15,7 +15,7 @@ from testbed.base.messages import CpuShare, Facts
 from testbed.base.model import Violation
 from testbed.engines.lab.control import build
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.control.wire import encode
+from testbed.engines.lab.control.json_lines import encode
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 

@@ -16,7 +16,7 @@ from testbed.base.errors import InputError, LabError, StorageError
 from testbed.base.messages import Frame, Tap
 from testbed.engines.lab.counters.capture import frame_of
 from testbed.engines.lab.counters.pcap_filter import compile_filter
-from testbed.experiments.run.capture import CaptureFile, Recorded, record, tap_of
+from testbed.experiments.run.write_capture import CaptureFile, Recorded, record, tap_of
 from testbed.results import pcapng
 from testbed.ui.cli.interrupts import Interrupted
 from tests.fabrics import plan_of

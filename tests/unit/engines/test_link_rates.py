@@ -15,7 +15,7 @@ from testbed.planning import Plan, make_plan
 from testbed.planning.rates import channel_rates, fair_rates
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import parse_scenario
-from testbed.scenario.load import as_dict, scenario_of_blocks
+from testbed.scenario.read_scenario import as_dict, scenario_of_blocks
 
 RING = "topology: {kind: ring, switches: 3}\nrouting: {kind: updown}\n"
 RATES = "links: {rate: 1G, rates: {s1-s2: 100M, s3-eth2: 500 Mbit/s}}\n"

@@ -39,7 +39,7 @@ from testbed.engines.lab.hosts import frames
 from testbed.engines.machines import worker
 from testbed.engines.machines.build import what_shares_miss
 from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
-from testbed.engines.machines.fabric import FabricMachine, Machines, find_machines
+from testbed.engines.machines.fabric_client import FabricMachine, Machines, find_machines
 from testbed.engines.machines.observations import merge_disturbed, merge_observations, merge_snapshots
 from testbed.engines.machines.parts import divide, needed_rates
 from testbed.engines.machines.records import merge_records

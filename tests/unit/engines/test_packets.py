@@ -17,7 +17,7 @@ from testbed.engines.simulate import PacketNetwork, PacketSettings, simulate_pac
 from testbed.engines.simulate.packet_network import new_packet_state, packet_fabric
 from testbed.engines.simulate.packet_point import LostFramesError, check_frames
 from testbed.engines.simulate.packet_settings import fabric_problems, headroom, thresholds, time_of
-from testbed.experiments.analyse.load import load_of
+from testbed.experiments.analyse.channel_load import load_of
 from testbed.fabric.routing.paths import hops, switches_on_path
 from testbed.fabric.verify.deadlock import hop_name
 from testbed.planning import make_plan

@@ -17,7 +17,7 @@ from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LATENC
 from testbed.engines.simulate import Network, Settings, simulate
 from testbed.engines.simulate.network import fabric_of, new_state
 from testbed.engines.simulate.point import _clocks, latency_of
-from testbed.experiments.analyse.load import load_of
+from testbed.experiments.analyse.channel_load import load_of
 from testbed.fabric.kernels.cycles import on_cycles
 from testbed.fabric.routing.paths import hops, switches_on_path
 from testbed.fabric.verify.deadlock import adjacency, hop_name

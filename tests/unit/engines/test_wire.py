@@ -26,9 +26,9 @@ from testbed.base.messages import (
 )
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_order
+from testbed.engines.lab.control.json_lines import decode, encode
 from testbed.engines.lab.control.launch import _environment
 from testbed.engines.lab.control.operation import OPERATIONS, ControllerOperation, Operation, PartwiseOperation
-from testbed.engines.lab.control.wire import decode, encode
 from testbed.engines.lab.orders import StormReading
 from tests.fabrics import plan_of
 

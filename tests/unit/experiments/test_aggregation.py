@@ -20,13 +20,13 @@ from testbed.engines.ovs.walk import installed_problems
 from testbed.experiments.analyse.explain import explain
 from testbed.experiments.analyse.figures import analyse
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.loads import members as members_run
+from testbed.experiments.run.loads import member_loads as members_run
 from testbed.experiments.run.loads.context import Context, LoadResult
 from testbed.fabric.openflow.compile import groups_without
 from testbed.fabric.openflow.text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.planning import Plan, make_plan
-from testbed.planning.fabric import aggregate
 from testbed.planning.rates import channel_rates, logical_ways
+from testbed.planning.scenario_fabric import aggregate
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.summary import summary
 from testbed.scenario import find_scenario, load_scenario

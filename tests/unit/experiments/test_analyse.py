@@ -11,11 +11,11 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, SwitchModel, VlanPlan
 from testbed.experiments.analyse import analyse
+from testbed.experiments.analyse.analysis_table import remarks, rich_table
 from testbed.experiments.analyse.capacity import fit_of, needs_of
+from testbed.experiments.analyse.channel_load import hops_of, load_of
 from testbed.experiments.analyse.figures import as_object, bisection_links
-from testbed.experiments.analyse.load import hops_of, load_of
 from testbed.experiments.analyse.plot import draw
-from testbed.experiments.analyse.table import remarks, rich_table
 from testbed.fabric.openflow.tables import Priority
 from testbed.fabric.routing.paths import path
 from testbed.fabric.traffic import flows, pattern_names
@@ -115,7 +115,7 @@ def test_loads_are_those_of_the_paths_one_by_one(plan):
 def test_a_host_divides_what_it_sends_among_its_flows(monkeypatch):
     """h1 sends to h2 and h3, h2 to h3: a chain of three carries 1 and 1½ times the injection rate."""
     monkeypatch.setattr(
-        "testbed.experiments.analyse.load.flows", lambda pattern, topology, seed: ((0, 1), (0, 2), (1, 2))
+        "testbed.experiments.analyse.channel_load.flows", lambda pattern, topology, seed: ((0, 1), (0, 2), (1, 2))
     )
     made = plan_of("mesh", sizes=[3])
     found = load_of(made.topology, made.routes, "some", 1)

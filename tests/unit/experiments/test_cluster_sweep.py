@@ -14,8 +14,8 @@ import pytest
 
 from testbed.base.errors import InputError, WorkloadError
 from testbed.engines.machine.cluster import open_cluster
-from testbed.experiments.paper.run import Store, run_items
-from testbed.experiments.paper.table import load_tables
+from testbed.experiments.paper.published_numbers import load_tables
+from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote, unpack

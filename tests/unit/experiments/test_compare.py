@@ -11,7 +11,7 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.base.model import Sample
 from testbed.experiments.compare import compare
-from testbed.experiments.compare.table import COLUMNS, as_csv, as_object, table_text
+from testbed.experiments.compare.comparison_table import COLUMNS, as_csv, as_object, table_text
 from testbed.results.store import LoadEntry
 from tests.runs import UDP, goodput, head, run_of, text_of
 

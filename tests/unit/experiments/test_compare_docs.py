@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from testbed.experiments.sweep.read import parse_sweep
+from testbed.experiments.sweep.read_sweep import parse_sweep
 
 TEXT = (Path(__file__).parents[3] / "docs" / "comparing.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.engines.lab.counters.rtnetlink import LINK_FIGURES, PortCounters
 from testbed.engines.lab.hosts import fabric
-from testbed.experiments.run.checks.wire import BEYOND
+from testbed.experiments.run.checks.wire_bounds import BEYOND
 from testbed.experiments.run.expected import expected_seconds
 from testbed.experiments.run.loads import run_mpi
 from testbed.planning import make_plan

@@ -11,7 +11,7 @@ from testbed.experiments.report import result_rows, rich_table
 from testbed.experiments.report.facts import clock_sentence
 from testbed.planning import make_plan
 from testbed.results import Run
-from testbed.results.load import Attempt, load_heads
+from testbed.results.read_run import Attempt, load_heads
 from testbed.scenario import parse_scenario
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, VerificationError
-from testbed.engines.simulate import load
+from testbed.engines.simulate import simulated_load
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.planning import make_plan
@@ -149,7 +149,7 @@ def test_tcp_is_predicted_for_queues_that_lose_the_new_frame(tmp_path, monkeypat
         asked.append(wanted)
         return np.ones(len(flows))
 
-    monkeypatch.setattr(load, "tcp_goodput", predicted)
+    monkeypatch.setattr(simulated_load, "tcp_goodput", predicted)
     more = "simulator: {duration: 5, warm_up: 1}\nlinks: {queue_frames: 9}\n"
     text = f"topology: {{kind: mesh, sizes: [2]}}\nengine: simulate\n{more}workloads: [{TCP}]\n"
     run_scenario(make_plan(scenario_of(text.replace("complement", "pairwise"))), tmp_path, say)

@@ -7,7 +7,7 @@ import pytest
 from testbed.base.errors import CapabilityError, InputError
 from testbed.engines.machine import probe
 from testbed.experiments.sweep import prepare
-from testbed.experiments.sweep.read import parse_sweep
+from testbed.experiments.sweep.read_sweep import parse_sweep
 
 SCENARIOS = {
     "ring4": "topology: {kind: ring, switches: 4}\nworkloads: [{kind: ping, pattern: complement}]\n",

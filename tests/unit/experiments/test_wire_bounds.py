@@ -11,7 +11,13 @@ from testbed.base.model import Sample
 from testbed.dataplane.predict import Least, transport, wire_shares
 from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.checks.wire import behind_bounds, bounded, judge_goodput, judge_wire, read_unheld_share
+from testbed.experiments.run.checks.wire_bounds import (
+    behind_bounds,
+    bounded,
+    judge_goodput,
+    judge_wire,
+    read_unheld_share,
+)
 from testbed.experiments.run.loads.context import LoadOutcome
 from testbed.experiments.run.loads.one_load import record_of
 from testbed.planning import make_plan

@@ -19,7 +19,7 @@ from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import load_scenario, parse_scenario
 from testbed.scenario.fabric_file import READERS, TOPOLOGY_BLOCKS, FabricFile, read_fabric
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 from testbed.scenario.schema import schema
 from tests.fabrics import graph_of
 

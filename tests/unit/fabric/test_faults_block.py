@@ -14,7 +14,7 @@ from testbed.fabric.topologies.graph import Graph, graph
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import parse_scenario
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 from tests.fabrics import scenario_of, topology_of
 
 # Drawn once; a change of numpy, of Python or of the machine must not change it.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.base.errors import InputError
-from testbed.fabric.topologies.build import components, find_disconnected_pair
+from testbed.fabric.topologies.build_topology import components, find_disconnected_pair
 from testbed.fabric.topologies.irregular import regular_graph
 from testbed.fabric.topologies.slim_fly import field, prime_power
 from testbed.planning import make_plan

@@ -91,7 +91,7 @@ def test_amounts_of_a_matrix_are_kept_where_flows_are_sent_at_a_rate(tmp_path):
     even = fair_rates(plan, pairs, wire)
     assert many + few == pytest.approx(even.sum())
     assert offered_rates(plan, "pairs:h1>h3,h2>h3", pairs, wire).tolist() == even.tolist()
-    with pytest.raises(InputError, match=r"offered: is 1.5, so full links drop"):
+    with pytest.raises(InputError, match=r"offered_load: is 1.5, so full links drop"):
         parse_scenario(text.replace("m.csv", "m.csv, offered_load: 1.5"), str(tmp_path / "x.yaml"))
     with pytest.raises(InputError, match=r"pattern: gives pairs different amounts, which no hash"):
         make_plan(parse_scenario(f"{text}links: {{aggregate: true}}\n", str(tmp_path / "x.yaml")))

@@ -13,7 +13,7 @@ from testbed.base.errors import EXIT_NOTHING_RAN, CapabilityError
 from testbed.engines.lab.hosts import memory
 from testbed.fabric.routing import ROUTINGS
 from testbed.planning import make_plan, size
-from testbed.planning.fabric import logical_fabric
+from testbed.planning.scenario_fabric import logical_fabric
 from testbed.scenario import find_scenario, load_scenario
 from testbed.ui.cli.output import plan_scenario
 from tests.fabrics import scenario_of
@@ -24,7 +24,7 @@ from pathlib import Path
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.planning.size import size_of
-from testbed.planning.fabric import logical_fabric
+from testbed.planning.scenario_fabric import logical_fabric
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])

@@ -25,6 +25,15 @@ def list_problems(root: Path) -> list[str]:
     [
         ({"testbed/base/a.py": "def _told(x): ..."}, "testbed/base/a.py:1: _told says not what it does"),
         (
+            {"testbed/base/a.py": "class Row:\n    def gone(self): ..."},
+            "testbed/base/a.py:2: gone says not what it does",
+        ),
+        ({"testbed/base/a.py": "def run():\n    def both(): ..."}, "testbed/base/a.py:2: both says not what it does"),
+        (
+            {"testbed/base/a.py": "", "testbed/fabric/a.py": "", "controllers/a.py": ""},
+            "3 modules are called a.py",
+        ),
+        (
             {"testbed/base/a.py": "class Row: ...", "testbed/base/b.py": "\nclass Row: ..."},
             "2 classes of base are called",
         ),

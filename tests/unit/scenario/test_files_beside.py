@@ -9,8 +9,8 @@ import pytest
 
 import testbed as tb
 from testbed.base.errors import InputError
-from testbed.devices.audit.folder import read_network
-from testbed.experiments.sweep.plans import prepare
+from testbed.devices.audit.read_folder import read_network
+from testbed.experiments.sweep.plan_combinations import prepare
 from testbed.planning import make_plan
 from testbed.scenario import load_scenario
 from testbed.ui.cli.check_command import _sources, texts_of

@@ -18,7 +18,7 @@ from testbed.base.errors import InputError
 from testbed.fabric.routing import ROUTINGS
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import plugins
-from testbed.scenario.load import as_dict, scenario_of_blocks
+from testbed.scenario.read_scenario import as_dict, scenario_of_blocks
 from testbed.ui.testing import FABRICS, check_routing
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "plugins"
@@ -211,7 +211,7 @@ def test_an_installed_package_is_taken_and_a_broken_one_says_why(tmp_path, monke
 TOPOLOGY = """
 from dataclasses import dataclass
 from testbed.fabric.topologies import TopologyKind
-from testbed.fabric.topologies.build import Extent, make_topology, on_circle
+from testbed.fabric.topologies.build_topology import Extent, make_topology, on_circle
 @dataclass(frozen=True, slots=True)
 class Spec:
     switches: int = 4

@@ -6,7 +6,7 @@ from testbed.base.errors import InputError
 from testbed.fabric.topologies import TOPOLOGIES
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario, scenario_of_blocks
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 from testbed.scenario.workloads.mpi_placement import Ranks, place_ranks, placement_problems
 from testbed.scenario.workloads.spec import Mpi
 

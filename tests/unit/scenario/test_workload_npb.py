@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario import parse_scenario
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 from testbed.scenario.workloads import WORKLOADS, npb
 from testbed.scenario.workloads.mpi_output import JobOutputError
 from testbed.scenario.workloads.mpi_placement import Ranks

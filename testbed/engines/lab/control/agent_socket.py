@@ -22,8 +22,8 @@ from testbed.base.errors import CapabilityError, LabError, did_you_mean
 from testbed.base.limits import PLAN_VALUES, parse_json
 from testbed.engines.lab.control import operations  # noqa: F401 - each enters the table
 from testbed.engines.lab.control.agent_memory import trim_heap
+from testbed.engines.lab.control.json_lines import decode, encode
 from testbed.engines.lab.control.operation import OPERATIONS, Operation, Progress
-from testbed.engines.lab.control.wire import decode, encode
 
 CLIENTS = 512  # that can be connected at once
 PATIENCE = 30.0  # s from the first byte of a request to its last

@@ -34,9 +34,9 @@ from testbed.base.messages import (
 )
 from testbed.base.units import TimeScale
 from testbed.engines.lab.control import operations as ask
+from testbed.engines.lab.control.json_lines import decode, encode
 from testbed.engines.lab.control.launch import NOT_ROOT, Namespaces
 from testbed.engines.lab.control.operation import Operation, Progress
-from testbed.engines.lab.control.wire import decode, encode
 from testbed.engines.lab.counters.capture import InterfaceFrames
 from testbed.engines.lab.hosts.commands import in_network_of
 from testbed.engines.lab.hosts.names import HOST_INTERFACE, MODEL, PLAN, port_interface

@@ -19,11 +19,11 @@ from typing import Any
 from testbed.base.errors import LabError
 from testbed.base.isolated import make_module_command
 from testbed.base.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
-from testbed.engines.lab.control.wire import decode
+from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.commands import FIRST
 from testbed.engines.lab.hosts.names import OPEN_VSWITCH, PLAN
 from testbed.engines.lab.orders import BuildOrder
-from testbed.engines.ovs.switches import SwitchBackend
+from testbed.engines.ovs.switch_backend import SwitchBackend
 
 _SWITCH_PORT, _STATUS_PORT = 6653, 8080
 _START_LIMIT = 30.0

@@ -18,8 +18,8 @@ from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, Frame
 from testbed.engines.lab.control.agent_memory import trim_heap
 from testbed.engines.lab.control.controller import LabController
 from testbed.engines.lab.control.disturb import carry_out
+from testbed.engines.lab.control.json_lines import encode
 from testbed.engines.lab.control.operation import Progress
-from testbed.engines.lab.control.wire import encode
 from testbed.engines.lab.hosts import frames
 from testbed.engines.lab.hosts.commands import allow_files
 from testbed.engines.lab.hosts.fabric import LabNetwork

@@ -13,7 +13,7 @@ from testbed.base.errors import CapabilityError
 from testbed.base.isolated import clean_environment, make_module_command
 from testbed.base.messages import Access
 from testbed.base.shipped import setup
-from testbed.engines.lab.control.wire import decode
+from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.confine import forbid, own_places, program_in
 from testbed.engines.lab.orders import LabState
 

@@ -44,7 +44,7 @@ from testbed.engines.ovs.fast_path import FastPath, open_fast_path
 from testbed.engines.ovs.fast_upkeep import FastPathSync
 from testbed.engines.ovs.first_hop import copy_at
 from testbed.engines.ovs.netem import MISSING, UNKNOWN, Netem
-from testbed.engines.ovs.switches import SwitchBackend
+from testbed.engines.ovs.switch_backend import SwitchBackend
 
 if TYPE_CHECKING:
     from testbed.base.model import Floats, Longs

@@ -14,8 +14,8 @@ from testbed.fabric.openflow.compile import flooding_rules
 from testbed.fabric.openflow.text import format_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario.engines import LABS
-from testbed.scenario.load import scenario_of_blocks
 from testbed.scenario.models import not_one_of
+from testbed.scenario.read_scenario import scenario_of_blocks
 
 INTERVAL = 0.2
 MIN_SWITCHES, MAX_SWITCHES = 3, 16

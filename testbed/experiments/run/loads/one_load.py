@@ -11,7 +11,7 @@ from testbed.base.errors import DeadlockError, WorkloadError
 from testbed.base.model import Sample
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Finding, Judgement, Verdict, is_cpu_limited, too_slow
-from testbed.experiments.run.checks.wire import judge_wire
+from testbed.experiments.run.checks.wire_bounds import judge_wire
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.experiments.run.loads.failure_watch import run_probe
 from testbed.experiments.run.loads.run_iperf3 import run_iperf3

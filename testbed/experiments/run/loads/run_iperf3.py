@@ -23,11 +23,11 @@ from testbed.experiments.run.checks.fidelity import (
     judge_prediction,
 )
 from testbed.experiments.run.checks.observed import departure_errors
-from testbed.experiments.run.checks.wire import judge_goodput
+from testbed.experiments.run.checks.wire_bounds import judge_goodput
 from testbed.experiments.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.experiments.run.loads.failure_watch import FailureWatch, timeline
 from testbed.experiments.run.loads.link_changes import LinkWatch
-from testbed.experiments.run.loads.members import (
+from testbed.experiments.run.loads.member_loads import (
     goodput_by_members,
     likely_spread,
     logical_shares,

@@ -16,9 +16,15 @@ from testbed.engines.lab.hosts import jobs
 from testbed.engines.lab.hosts.confine import guard
 from testbed.engines.lab.hosts.jobs import npb_job
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
-from testbed.experiments.run.checks.wire import MOSTLY_UNHELD, behind_bounds, bounded, judge_goodput, read_unheld_share
+from testbed.experiments.run.checks.wire_bounds import (
+    MOSTLY_UNHELD,
+    behind_bounds,
+    bounded,
+    judge_goodput,
+    read_unheld_share,
+)
 from testbed.experiments.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
-from testbed.experiments.run.loads.members import member_use
+from testbed.experiments.run.loads.member_loads import member_use
 from testbed.experiments.run.loads.mpi_bounds import mpi_bound, payload_bits
 from testbed.fabric.traffic import flows
 from testbed.planning import Plan

@@ -9,7 +9,7 @@ from testbed.base.model import host_ip
 from testbed.dataplane.predict import Least
 from testbed.dataplane.predict.round_trip import frame_sizes, round_trips
 from testbed.experiments.run.checks.fidelity import Verdict, judge_lateness
-from testbed.experiments.run.checks.wire import bounded, mark_unheld
+from testbed.experiments.run.checks.wire_bounds import bounded, mark_unheld
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.fabric.traffic import flows
 from testbed.planning import Plan

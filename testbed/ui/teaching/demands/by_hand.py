@@ -14,7 +14,7 @@ from testbed.fabric.routing.turns import breadth_first_levels
 from testbed.fabric.traffic import flows
 from testbed.scenario.models import format_value
 from testbed.ui.teaching.flood import Flooding, flood
-from testbed.ui.teaching.switches import Switches
+from testbed.ui.teaching.student_config import Switches
 from testbed.ui.teaching.work import Work
 
 _SHOWN = 3

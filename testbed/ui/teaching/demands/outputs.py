@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.base.errors import InputError
 from testbed.results import load_run
-from testbed.results.load import UNFAITHFUL
+from testbed.results.read_run import UNFAITHFUL
 from testbed.ui.teaching.work import Work
 
 _NEWEST = 20  # runs of a folder that are looked at

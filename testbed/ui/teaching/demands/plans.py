@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.model import Topology
 from testbed.fabric.verify import DEADLOCK
-from testbed.planning.fabric import build_fabric
+from testbed.planning.scenario_fabric import build_fabric
 from testbed.planning.summary import summary
 from testbed.ui.teaching.figures import number_of
 from testbed.ui.teaching.work import Work

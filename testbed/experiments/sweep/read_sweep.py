@@ -12,7 +12,7 @@ from typing import Any
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.experiments.sweep.spec import KEYS, MAX_REPEATS, MAX_RUNS, Combination, FigureSpec, Sweep
+from testbed.experiments.sweep.sweep_spec import KEYS, MAX_REPEATS, MAX_RUNS, Combination, FigureSpec, Sweep
 from testbed.scenario import find_scenario, scenario_names
 from testbed.scenario.beside import ElsewhereError, leads_out
 from testbed.scenario.catalogue import sweep_names

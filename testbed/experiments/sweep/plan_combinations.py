@@ -13,11 +13,11 @@ from testbed.engines.lab.hosts.memory import require_room
 from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.experiments.compare.variants import label_of, shorten_label
 from testbed.experiments.run.engines import engine_named
-from testbed.experiments.sweep.read import load_sweep
-from testbed.experiments.sweep.spec import Combination, Sweep
+from testbed.experiments.sweep.read_sweep import load_sweep
+from testbed.experiments.sweep.sweep_spec import Combination, Sweep
 from testbed.planning import Plan, make_plan
 from testbed.scenario import Scenario, load_scenario
-from testbed.scenario.load import as_dict
+from testbed.scenario.read_scenario import as_dict
 
 
 @dataclass(frozen=True, slots=True)

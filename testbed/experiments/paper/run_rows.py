@@ -18,8 +18,8 @@ from testbed.base.files import code_digest, make_folder, write_whole
 from testbed.base.units import format_eta
 from testbed.experiments.paper.calls import Call
 from testbed.experiments.paper.judge import Result, judge
+from testbed.experiments.paper.published_numbers import Item
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.experiments.paper.table import Item
 from testbed.experiments.run.workers import LabWorkers
 
 

@@ -10,7 +10,7 @@ from testbed.base.units import Scale, bytes_text, gap_text, scale_for
 from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.experiments.compare.comparison import Comparison, Remark
 from testbed.experiments.compare.rows import ComparedRow
-from testbed.experiments.report.table import BOUNDS, METRICS
+from testbed.experiments.report.sample_table import BOUNDS, METRICS
 
 COLUMNS = (
     "load", "metric", "detail", "unit", "scenario", "swept", "x", "dilation", "verdict", "usable", "repeats", "over",

@@ -13,7 +13,7 @@ from testbed.base.others_text import escape_line
 from testbed.base.units import Scale, bytes_text, gap_text, scale_for
 from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
 from testbed.results import Run
-from testbed.results.load import load_heads
+from testbed.results.read_run import load_heads
 from testbed.scenario.workloads import WORKLOADS
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from testbed.fabric.routing.paths import (
     source_keys,
 )
 from testbed.fabric.traffic import PatternError, flows
-from testbed.fabric.verify.choices import check_choices
+from testbed.fabric.verify.choices_of_hops import check_choices
 
 ALL_TO_ALL = "all_to_all"
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from testbed.base.model import Sample, Topology
-from testbed.results.load import Run, load_heads
+from testbed.results.read_run import Run, load_heads
 from testbed.results.samples import samples_to_csv
 from testbed.results.telemetry import Telemetry, load_telemetry
 
