@@ -243,7 +243,7 @@ def test_a_run_measures_its_failures(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
-@pytest.mark.parametrize(("protocol", "offered_load"), [("tcp", ""), ("udp", "offered_load: 0.4, ")])
+@pytest.mark.parametrize(("protocol", "offered"), [("tcp", ""), ("udp", "offered_load: 0.4, ")])
 def test_flows_outlive_their_links(tmp_path, protocol, offered):
     """iperf3's flows go on over backup paths; two links, so that the second death meets a fabric as it was at first."""
     plan = plan_of(
