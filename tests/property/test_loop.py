@@ -155,9 +155,9 @@ def test_from_each_rung_every_other_one_can_be_reached_safely(fabric, data):
     one, two = (rungs[number] for number in data.draw(st.permutations(range(len(rungs))))[:2])
     assert isinstance(one.plan.vlans, VlanPlan)
     assert isinstance(two.plan.vlans, VlanPlan)
-    on, off = (tuple(sorted({*a.off}.difference(b.off))) for a, b in ((one, two), (two, one)))
+    on, off = (tuple(sorted({*a.off_links}.difference(b.off_links))) for a, b in ((one, two), (two, one)))
     way = make_transition(plan.topology, one.plan.vlans, two.plan.vlans, on=on, off=off)
-    assert transition_problems(plan.topology, way, one.plan.routes, two.plan.routes, one.off) == []
+    assert transition_problems(plan.topology, way, one.plan.routes, two.plan.routes, one.off_links) == []
 
 
 def test_with_flow_control_no_two_rungs_close_a_cycle_together():
