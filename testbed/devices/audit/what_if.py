@@ -9,6 +9,7 @@ from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.devices.audit.cabling import port_in
 from testbed.devices.audit.findings import Audit
 from testbed.devices.audit.network import Network, network_of
+from testbed.devices.audit.told import shorten_names
 from testbed.devices.bridge import Place
 
 
@@ -17,9 +18,9 @@ class Change:
     """What differs between two audits."""
 
     lost: tuple[str, ...]  # pairs whose frames arrived before, and do not now; of hosts that are in both
-    won: tuple[str, ...]  # the other way round
+    gained: tuple[str, ...]  # pairs whose frames arrive now, and did not before; likewise
     loops: tuple[int, ...]  # VLANs that loop now and did not
-    calmed: tuple[int, ...]  # VLANs that looped and do not now
+    loops_gone: tuple[int, ...]  # VLANs that looped and do not now
     new: tuple[str, ...]  # findings that were not there
     gone: tuple[str, ...]  # findings that are no more
     hosts: tuple[str, ...]  # those that are in one of both only
@@ -28,7 +29,8 @@ class Change:
     def as_object(self) -> dict[str, object]:
         """With whole lists."""
         return {
-            "lost": list(self.lost), "won": list(self.won), "loops": list(self.loops), "calmed": list(self.calmed),
+            "lost": list(self.lost), "gained": list(self.gained),
+            "loops": list(self.loops), "loops_gone": list(self.loops_gone),
             "new": list(self.new), "gone": list(self.gone), "hosts": list(self.hosts), "vlans": list(self.vlans),
         }  # fmt: skip
 
@@ -37,14 +39,14 @@ def compare_audits(old: Audit, new: Audit) -> Change:
     """What differs, by names of hosts and sentences of findings."""
     before, after = _arriving(old), _arriving(new)
     both = {*old.network.hosts} & {*new.network.hosts}
-    lost, won = (
+    lost, gained = (
         tuple(f"{a}→{b}" for a, b in sorted(one - other) if a in both and b in both)
         for one, other in ((before, after), (after, before))
     )
     looped, loops = {*old.looping_vlans}, {*new.looping_vlans}
     said, says = ({str(finding): None for finding in one.findings} for one in (old, new))
     return Change(
-        lost, won, tuple(sorted(loops - looped)), tuple(sorted(looped - loops)),
+        lost, gained, tuple(sorted(loops - looped)), tuple(sorted(looped - loops)),
         tuple(one for one in says if one not in said), tuple(one for one in said if one not in says),
         tuple(sorted({*old.network.hosts} ^ {*new.network.hosts})),
         tuple(sorted({*old.network.vlans} ^ {*new.network.vlans})),
@@ -54,6 +56,23 @@ def compare_audits(old: Audit, new: Audit) -> Change:
 def _arriving(found: Audit) -> set[tuple[str, str]]:
     hosts = found.network.hosts
     return {(hosts[a], hosts[b]) for a, b in zip(*(axis.tolist() for axis in found.arrives.nonzero()), strict=True)}
+
+
+def require_known_states(network: Network, asked: str) -> None:
+    """Refuse to take something away where the spanning tree protocol would then open ports that were saved as blocked.
+
+    `asked`: the argument that asks for it.
+
+    Raises:
+        InputError: some switch runs it, and shows the ports as it had blocked them.
+    """
+    saved = [name for name, bridge in network.bridges.items() if bridge.stp and name not in network.stp]
+    if saved:
+        sentence = (
+            f"the spanning tree protocol of {shorten_names(saved)} would open ports that are saved as blocked, and "
+            "which ones is not computed; save the network in that state, or audit a network that does not run it"
+        )
+        raise InputError.one(argument(asked), sentence)
 
 
 def list_links(network: Network) -> Iterator[Place]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS, EXIT_WARNINGS, InputError, shorten_middle
+from testbed.base.errors import (
+    EXIT_FAIL,
+    EXIT_NOTHING_RAN,
+    EXIT_PASS,
+    EXIT_WARNINGS,
+    InputError,
+    Problem,
+    shorten_middle,
+)
 from testbed.base.units import count_noun
 from testbed.ui.cli.app import app
 from testbed.ui.cli.audit_formats import format_junit, format_sarif
@@ -88,10 +96,11 @@ def audit(
     loop without each of them. Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing
     could be audited; 3 if nothing is wrong in what was understood, and some line was not.
     """
+    _check_questions(form, new=new is not None, each=each_link or each_switch, without=bool(without))
     from testbed.devices.audit import audit as audited
     from testbed.devices.audit.read_folder import read_network
     from testbed.devices.audit.told import explain_port
-    from testbed.devices.audit.what_if import compare_audits, find_place, take_away
+    from testbed.devices.audit.what_if import compare_audits, find_place, require_known_states, take_away
 
     with show_progress("reading configurations and cables"):
         network = read_network(texts_of(folder), dialect)
@@ -99,6 +108,8 @@ def audit(
         for line in explain_port(network, explain):
             print_lines(line)
         return
+    if without or each_link or each_switch:
+        require_known_states(network, "without" if without else "each_link" if each_link else "each_switch")
     for place in without or ():
         network = take_away(network, find_place(network, place))
     with show_progress("following every pair and every broadcast"):
@@ -111,6 +122,23 @@ def audit(
         _print_each(found, _list_parts(network, links=each_link, switches=each_switch), form, pauses=pauses)
     else:
         _print_audit(str(folder), found, form, everything=everything)
+
+
+def _check_questions(form: AuditFormat, *, new: bool, each: bool, without: bool) -> None:
+    """Refuse questions that exclude each other, before anything is read.
+
+    Raises:
+        InputError: all of them.
+    """
+    problems = []
+    if new and each:
+        problems.append(Problem("NEW", "is compared as a whole; leave out --each-link and --each-switch, or NEW"))
+    if new and without:
+        problems.append(Problem("NEW", "is compared as it is saved; leave out --without, or NEW"))
+    if (new or each) and form in (AuditFormat.junit, AuditFormat.sarif):
+        problems.append(Problem("--format", f"{form.value} is of one network as it is; here it is text or json"))
+    if problems:
+        raise InputError(problems)
 
 
 def _print_audit(folder: str, found: Audit, form: AuditFormat, *, everything: bool) -> None:
@@ -172,12 +200,14 @@ def _list_parts(network: Network, *, links: bool, switches: bool) -> Iterator[tu
 
 
 def _print_each(found: Audit, parts: Iterator[tuple[str, Network | None]], form: AuditFormat, *, pauses: bool) -> None:
-    """What breaks without each part: exit code 1 if anything does."""
+    """What breaks without each part: exit code 1 if anything does, else that of the network as it is."""
     from testbed.devices.audit import audit as audited
     from testbed.devices.audit.what_if import compare_audits
 
     told: list[dict[str, object]] = []
     broken = 0
+    for note in found.notes if form is AuditFormat.text else ():
+        print_lines(shorten_middle(f"note: {note}"), to=messages)
     for called, network in parts:
         with show_progress(f"without {called}"):
             change = compare_audits(found, audited(network, pauses=pauses)) if network is not None else None
@@ -192,26 +222,23 @@ def _print_each(found: Audit, parts: Iterator[tuple[str, Network | None]], form:
             loop = f"; VLANs {', '.join(map(str, loops))} loop" if loops else ""
             print_lines(shorten_middle(f"without {called}: {text}{loop}"), "red" if lost or loops else "green")
     if form is AuditFormat.json:
-        print_json({"delivered": found.delivered, "broken": broken, "parts": told})
-    elif form is not AuditFormat.text:
-        raise InputError.one("--format", f"{form.value} is of one network; here it is text or json")
+        print_json({"verdict": found.verdict, "delivered": found.delivered, "broken": broken, "parts": told})
     else:
-        print_lines(f"{broken} of {len(told)} break something; {found.delivered} pairs arrive with all of them there")
-    raise typer.Exit(EXIT_FAIL if broken else EXIT_PASS)
+        print_lines(f"the network as it is: {_summary(found)}; {found.delivered} of {found.pairs} pairs arrive once")
+        print_lines(f"{broken} of {len(told)} break something when they are gone")
+    raise typer.Exit(EXIT_FAIL if broken else _EXIT_CODES[found.verdict])
 
 
 def _print_change(change: Change, later: Audit, form: AuditFormat) -> None:
     """What changes; exit code that of the new network."""
     if form is AuditFormat.json:
         print_json({**change.as_object(), "verdict": later.verdict})
-    elif form is not AuditFormat.text:
-        raise InputError.one("--format", f"{form.value} is of one network; here it is text or json")
     else:
         for words, items in (
-            ("pairs that do not arrive any more", change.lost), ("pairs that arrive now", change.won),
+            ("pairs that do not arrive any more", change.lost), ("pairs that arrive now", change.gained),
             ("hosts in one of both", change.hosts), ("VLANs in one of both", tuple(map(str, change.vlans))),
             ("VLANs that loop now", tuple(map(str, change.loops))),
-            ("VLANs that loop no more", tuple(map(str, change.calmed))),
+            ("VLANs that loop no more", tuple(map(str, change.loops_gone))),
         ):  # fmt: skip
             if items:
                 print_lines(f"{words}: {len(items)}: {', '.join(items[:6])}{' …' * (len(items) > 6)}")

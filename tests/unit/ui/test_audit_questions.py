@@ -78,7 +78,7 @@ def test_old_and_new_say_what_changes(tmp_path):
     assert "new: cut:" in text
     code, text = typed(new, old, "--format", "json")
     found = json.loads(text)
-    assert (code, found["won"], found["new"]) == (0, ["h1→h2", "h2→h1"], [])
+    assert (code, found["gained"], found["new"]) == (0, ["h1→h2", "h2→h1"], [])
     assert len(found["gone"]) == 2
 
 
@@ -117,3 +117,46 @@ def test_five_findings_of_a_kind_and_all_of_them(tmp_path):
     text = typed(folder)[1]
     assert "cut: … and 3 more; --all shows them" in text
     assert typed(folder, "--all")[1].count("cut: ") == 8
+
+
+def test_a_network_that_is_wrong_already_does_not_pass_since_no_link_matters(tmp_path):
+    folder = _save(tmp_path / "net", 3, first="none")
+    (folder / "s2.txt").write_text(SWITCH.format("none"))
+    code, text = typed(folder, "--each-link")
+    assert "0 of 2 break something when they are gone" in text
+    assert "the network as it is: 3 findings" in text
+    assert code == 1
+
+
+def test_where_nothing_was_audited_no_link_passes(tmp_path):
+    folder = _save(tmp_path / "net", 2)
+    (folder / "cabling.csv").write_text("switch,port,peer,peer_port\ns1,Ethernet3,h1,\ns1,Ethernet2,s2,Ethernet1\n")
+    code, text = typed(folder, "--each-link", "--format", "json")
+    assert (code, json.loads(text)["verdict"]) == (2, "nothing audited")
+
+
+def test_questions_that_exclude_each_other_are_refused_all_at_once(tmp_path):
+    folder = _save(tmp_path / "net", 2)
+    with pytest.raises(InputError) as refused:
+        typed(folder, folder, "--each-link", "--without", "s1", "--format", "junit")
+    assert [problem.key for problem in refused.value.problems] == ["NEW", "NEW", "--format"]
+
+
+@pytest.mark.parametrize("question", [("--without", "s1"), ("--each-link",), ("--each-switch",)])
+def test_what_the_spanning_tree_opens_without_a_part_is_not_guessed(tmp_path, question):
+    """A bridge shows the ports that its protocol has blocked; without a link it would open one."""
+    names = ["swp1", "swp2"]
+    kinds = dict.fromkeys(("learning", "flood", "mcast_flood", "bcast_flood"), True)
+    saved = {
+        "bridge": [{"ifname": "br0", "linkinfo": {"info_data": {"stp_state": 1, "vlan_filtering": 1}}}],
+        "link": [{"ifname": name, "flags": ["UP"], "state": "forwarding", "master": "br0", **kinds} for name in names],
+        "vlan": [{"ifname": name, "vlans": [{"vlan": 1, "flags": ["PVID", "Egress Untagged"]}]} for name in names],
+        "fdb": [],
+    }
+    (tmp_path / "net" / "s1").mkdir(parents=True)
+    for name, content in saved.items():
+        (tmp_path / "net" / "s1" / f"{name}.json").write_text(json.dumps(content))
+    (tmp_path / "net" / "cabling.csv").write_text("switch,port,peer,peer_port\ns1,swp1,h1,\ns1,swp2,h2,\n")
+    assert typed(tmp_path / "net")[0] == 0
+    with pytest.raises(InputError, match="would open ports that are saved as blocked"):
+        typed(tmp_path / "net", *question)
