@@ -10,13 +10,14 @@ from testbed.base.errors import Problem
 from testbed.base.model import Topology
 from testbed.fabric.topologies import (
     dragonfly,
+    dragonfly_plus,
     fat_tree,
+    fat_tree_pods,
     graph,
     grid,
     hyperx,
     irregular,
     leaf_spine,
-    pods,
     polarfly,
     slim_fly,
     tree,
@@ -96,18 +97,18 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         leaf_spine.RailOptimised, leaf_spine.rail_optimised, "fat_tree", "the GPUs of a server on as many leaves"
     ),
     "fat_tree_pods": TopologyKind(
-        pods.FatTreePods,
-        pods.fat_tree_pods,
+        fat_tree_pods.FatTreePods,
+        fat_tree_pods.fat_tree_pods,
         "fat_tree",
         "three levels of switches of k ports, by pods",
-        pods.check_fat_tree_pods,
+        fat_tree_pods.check_fat_tree_pods,
     ),
     "dragonfly_plus": TopologyKind(
-        pods.DragonflyPlus,
-        pods.dragonfly_plus,
+        dragonfly_plus.DragonflyPlus,
+        dragonfly_plus.dragonfly_plus,
         "updown",
         "groups of leaves and spines, completely connected",
-        pods.check_dragonfly_plus,
+        dragonfly_plus.check_dragonfly_plus,
     ),
     "xpander": TopologyKind(xpander.Xpander, xpander.xpander, "updown", "lift of a complete graph, drawn at random"),
     "polarfly": TopologyKind(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Literal
@@ -13,8 +14,37 @@ from testbed.base.model import Topology
 from testbed.fabric.topologies.build_topology import Extent, count_pairs, make_topology, on_nested_circles
 
 
+class LinkedGroups(ABC):
+    """Groups every two of which have as many links as every two can have; global ports left over stay unused."""
+
+    __slots__ = ()
+    groups: int | None
+
+    @property
+    @abstractmethod
+    def max_groups(self) -> int:
+        """One more than the global links of a group."""
+
+    @property
+    def group_count(self) -> int:
+        """Groups there are: the most there can be unless the scenario says less."""
+        return self.max_groups if self.groups is None else self.groups
+
+    @property
+    def links_between_groups(self) -> int:
+        """Links of every two groups."""
+        return (self.max_groups - 1) // (self.group_count - 1)
+
+    def check_groups(self, global_links: str) -> list[Problem]:
+        """Name more groups than each can be linked to; `global_links`: those of a group, in words."""
+        if self.group_count <= self.max_groups:
+            return []
+        sentence = f"should be {self.max_groups} or less, as a group has {global_links} global links, not {self.groups}"
+        return [Problem("groups", sentence)]
+
+
 @dataclass(frozen=True, slots=True)
-class Dragonfly:
+class Dragonfly(LinkedGroups):
     """a routers a group, h global links a router, p hosts a router, g groups (Kim et al. 2008, section 3)."""
 
     routers: Annotated[int, Ge(1)]  # a
@@ -34,16 +64,6 @@ class Dragonfly:
         """a·h + 1."""
         return self.routers * self.global_links + 1
 
-    @property
-    def group_count(self) -> int:
-        """G."""
-        return self.max_groups if self.groups is None else self.groups
-
-    @property
-    def links_between_groups(self) -> int:
-        """Links of every two groups."""
-        return (self.max_groups - 1) // (self.group_count - 1)
-
     def extent(self) -> Extent:
         """Count switches, links and hosts."""
         routers, groups = self.routers, self.group_count
@@ -56,10 +76,7 @@ class Dragonfly:
 
 def check_dragonfly(spec: Dragonfly) -> list[Problem]:
     """Name more groups than each can be linked to."""
-    if spec.group_count <= spec.max_groups:
-        return []
-    most = f"{spec.max_groups} or less, as a group has {spec.routers} × {spec.global_links} global links"
-    return [Problem("groups", f"should be {most}, not {spec.groups}")]
+    return spec.check_groups(f"{spec.routers} × {spec.global_links}")
 
 
 def dragonfly(spec: Dragonfly) -> Topology:

@@ -11,7 +11,7 @@ from annotated_types import Ge
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
 from testbed.fabric.topologies.build_topology import Extent, make_topology, on_circle
-from testbed.fabric.topologies.slim_fly import field, prime_power
+from testbed.fabric.topologies.slim_fly import check_prime_power, field, prime_power
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,7 @@ class PolarFly:
 
 def check_polarfly(spec: PolarFly) -> list[Problem]:
     """Name a q that is not a power of a prime, with the nearest that are."""
-    if prime_power(spec.q):
-        return []
-    below = next(q for q in range(spec.q, 1, -1) if prime_power(q))
-    above = next(q for q in range(spec.q, 2 * spec.q) if prime_power(q))
-    return [Problem("q", f"should be a power of a prime, such as {below} or {above}, not {spec.q}")]
+    return check_prime_power(spec.q, 2)
 
 
 def polarfly(spec: PolarFly) -> Topology:

@@ -32,13 +32,18 @@ class SlimFly:
         return Extent(switches, switches * degree // 2 * self.parallel_links, switches * self.hosts_per_switch)
 
 
+def check_prime_power(q: int, least: int) -> list[Problem]:
+    """Name a q that is not a power of a prime, with the nearest that are, from `least` on."""
+    if prime_power(q):
+        return []
+    below = next(one for one in range(q, least - 1, -1) if prime_power(one))
+    above = next(one for one in range(q, 2 * q) if prime_power(one))
+    return [Problem("q", f"should be a power of a prime, such as {below} or {above}, not {q}")]
+
+
 def check_slim_fly(spec: SlimFly) -> list[Problem]:
     """Name a q that is not a power of a prime, with the nearest that are."""
-    if prime_power(spec.q):
-        return []
-    below = next(q for q in range(spec.q, 2, -1) if prime_power(q))
-    above = next(q for q in range(spec.q, 2 * spec.q) if prime_power(q))
-    return [Problem("q", f"should be a power of a prime, such as {below} or {above}, not {spec.q}")]
+    return check_prime_power(spec.q, 3)
 
 
 def slim_fly(spec: SlimFly) -> Topology:

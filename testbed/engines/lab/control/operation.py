@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
@@ -17,7 +18,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Operation(Generic[R]):
+class Operation(ABC, Generic[R]):
     """What a lab can be asked, of which the answer is an R; a subclass with fields is a frozen dataclass.
 
     The fields, the method that carries it out in the lab, and those by which a fabric over several machines does are
@@ -46,9 +47,9 @@ class Operation(Generic[R]):
         found: type[R] = get_args(base)[0]
         return found
 
+    @abstractmethod
     def carry_out(self, lab: RunningLab, progress: Progress) -> R:
         """Do it, in process 1 of a lab; `progress` is told the name of each step of a long one."""
-        raise NotImplementedError
 
     def for_parts(self, parts: Sequence[Part]) -> Sequence[Operation[R]]:
         """What the parts of a fabric over several machines are asked, in their order; further ones are asked nothing.

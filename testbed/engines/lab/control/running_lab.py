@@ -45,7 +45,7 @@ class RunningLab:
     Attributes:
         folder: of the lab's files.
         shared_folder: its part that programs in hosts see.
-        longest: bytes of a request; until it is built only who builds it knows the lab.
+        max_request: bytes of a request; until it is built only who builds it knows the lab.
         doing: the operation that is under way, for who asks.
     """
 
