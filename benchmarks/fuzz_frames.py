@@ -44,8 +44,7 @@ while sent < count:
 def feed_frames(engine: str, count: int, seed: int) -> Iterator[tuple[int, str]]:
     """Send frames from each host in turn; after each batch yields how many, and what is wrong with the lab."""
     plan = make_plan(parse_scenario(_FABRIC.format(engine), "frames.yaml"))
-    _, build = find_lab_engine(plan.scenario)
-    with build(plan, lambda text: None, False) as lab:
+    with find_lab_engine(plan.scenario).build(plan, lambda text: None) as lab:
         sent = 0
         while sent < count:
             batch = min(_BATCH, count - sent)

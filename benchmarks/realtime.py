@@ -115,7 +115,7 @@ def latency(runs: int) -> list[Figure]:
     """Round trips of lone echoes over one to eight switches, beside what the wire takes; laboratory time."""
     plan = make_plan(parse_scenario(_CHAIN, "chain"))
     dilation, figures = 20, []
-    with realtime.build(plan, progress) as lab:
+    with realtime.RealtimeEngine().build(plan, progress) as lab:
         lab.verify(plan)
         delay = float(lab.model.live.delay[0]) * 1e-12
         byte = float(lab.model.live.byte_time[0]) * 1e-12
@@ -178,7 +178,7 @@ def start(runs: int) -> list[Figure]:
         up, down = [], []
         for _ in range(runs):
             began = time.monotonic()
-            with realtime.build(plan, lambda text: None) as lab:
+            with realtime.RealtimeEngine().build(plan, lambda text: None) as lab:
                 up.append(time.monotonic() - began)
                 assert lab.verify(plan) == []
                 began = time.monotonic()
@@ -216,7 +216,7 @@ def hops(runs: int) -> list[Figure]:
     plan = make_plan(parse_scenario(text, "hops"))
     argv = ("-u", "-b", "180M", "-l", "1448", "-t", "4")
     found: dict[int, list[float]] = {1: [], 8: []}
-    with realtime.build(plan, progress) as lab:
+    with realtime.RealtimeEngine().build(plan, progress) as lab:
         lab.verify(plan)
         for _ in range(runs):
             for switches, host in ((1, 2), (8, 16)):

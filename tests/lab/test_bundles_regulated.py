@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from testbed.engines.session import Session
 from testbed.experiments.regulate.choice import plan_without
 from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
-from testbed.experiments.run import lab as ovs
-from testbed.experiments.run import realtime
+from testbed.experiments.run.engines import find_lab_engine
 from testbed.experiments.run.loads.context import Context
 from testbed.fabric.power import POWER_MODELS
 from testbed.planning import Plan, make_plan
@@ -28,7 +26,7 @@ pytestmark = pytest.mark.lab
 
 _RING = "topology: {kind: ring, switches: 4, parallel_links: 3}\nrouting: {kind: north_last}\n"
 _LAB = "links: {aggregate: true}\nlab: {dilation: 800, datapath: userspace, fast_path: off}\n"
-ENGINES = [pytest.param("ovs", ovs, id="ovs"), pytest.param("realtime", realtime, id="realtime")]
+ENGINES = ["ovs", "realtime"]
 
 
 def _plan(engine: str, more: str = "") -> Plan:
@@ -56,11 +54,11 @@ def _watched(lab: Session, plan: Plan) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)  # frames in a while are counted
-@pytest.mark.parametrize(("engine", "module"), ENGINES)
-def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: ModuleType, kept: dict[str, str]) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, kept: dict[str, str]) -> None:
     plan = _plan(engine)
     flows = [Flow(0, 1, ("tcp", "udp")[port % 2], 20000 + 7 * port, 5201 + port) for port in range(40)]
-    with module.build(plan, lambda text: None) as lab:
+    with find_lab_engine(plan.scenario).build(plan, lambda text: None) as lab:
         whole = lab.taken_channels(plan, flows)
         mover = PlanMover(lab, wake_up=0.3)
         # Long cables, so that frames are under way on each link whenever it goes off: 32 ms in the laboratory. Not
@@ -108,14 +106,14 @@ def test_links_of_a_bundle_go_off_and_on_under_traffic(engine: str, module: Modu
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("engine", "module"), ENGINES)
-def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: ModuleType, kept: dict[str, str]) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, kept: dict[str, str]) -> None:
     """Paths leave one bundle, whose links are shut down with a link of another; then one of both comes back alone."""
     plan = _plan(engine)
     dark = np.zeros(plan.topology.link_count, dtype=bool)
     dark[0] = True
     fewer = plan_without(plan, dark)
-    with module.build(plan, lambda text: None) as lab:
+    with find_lab_engine(plan.scenario).build(plan, lambda text: None) as lab:
         mover = PlanMover(lab, wake_up=0.3)
 
         def changes(other: Session) -> list[Any]:
@@ -151,8 +149,8 @@ def test_a_whole_bundle_goes_off_beside_links_of_others(engine: str, module: Mod
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)
-@pytest.mark.parametrize(("engine", "module"), ENGINES)
-def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, module, tmp_path, untouched):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_links_of_bundles_are_chosen_by_what_the_loads_send(engine, tmp_path, untouched):
     """Two hosts talk by one bundle: of all others one link stays on."""
     load = (
         "workloads: [{kind: iperf3, protocol: udp, offered_load: 0.3, pattern: bit_reversal, seconds: 3, repeats: 1}]"

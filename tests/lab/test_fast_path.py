@@ -21,7 +21,7 @@ from testbed.engines.machine import probe
 from testbed.engines.ovs import bpf, fast_path
 from testbed.engines.ovs.fast_path import open_fast_path
 from testbed.engines.ovs.fast_programs import encode_entry
-from testbed.experiments.run.lab import build
+from testbed.experiments.run.lab import OpenVSwitchEngine
 from testbed.fabric.openflow.entry import Entry
 
 from .conftest import answers, execute, mended, plan_of, sharing
@@ -221,7 +221,7 @@ def test_a_switch_that_is_killed_forwards_nothing(untouched):
 def test_there_is_none_where_it_would_not_hold(untouched, text, why):
     plan = plan_of(f"topology: {{kind: mesh, sizes: [2, 1]}}\n{text}")
     told: list[str] = []
-    with build(plan, told.append) as lab:
+    with OpenVSwitchEngine().build(plan, told.append) as lab:
         assert lab.facts.fast_path is False
         assert why in lab.facts.why_slow
         assert bool(why) is bool(lab.facts.why_slow)

@@ -107,8 +107,8 @@ _NEW_USERS = 0x10000000
 
 def _lab(engine: str, access: str) -> Iterator[LabClient]:
     plan = plan_of(_PAIR.format(engine, access))
-    _, build = engine_of(plan.scenario)
-    with build(plan, lambda text: None, False) as lab:
+    build = engine_of(plan.scenario).build
+    with build(plan, lambda text: None) as lab:
         yield lab
 
 

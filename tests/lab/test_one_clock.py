@@ -40,7 +40,7 @@ _TEXT = "topology: {kind: mesh, sizes: [3]}\nengine: realtime\nlab: {dilation: 1
 def test_a_frame_is_stamped_later_on_each_link_of_its_path(tmp_path, untouched):
     """One capture before the load, one of another program, two within it; and nobody computes the model for a while."""
     plan, name = plan_of(_TEXT), f"clock-{os.getpid()}"
-    with realtime.build(plan, lambda text: None) as running:
+    with realtime.RealtimeEngine().build(plan, lambda text: None) as running:
         registry.register(name, running.namespaces, plan.scenario.name, plan.digest)
         entry = registry.find(name)
         try:

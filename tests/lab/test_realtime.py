@@ -22,11 +22,12 @@ from testbed.base.model import host_mac
 from testbed.experiments.regulate.choice import plan_without
 from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import regulate
-from testbed.experiments.run import lab, realtime
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.checks.storm import run_storm, storm_plan
 from testbed.experiments.run.engines import run_scenario
+from testbed.experiments.run.lab import OpenVSwitchEngine
 from testbed.experiments.run.loads.context import Context
+from testbed.experiments.run.realtime import RealtimeEngine
 from testbed.fabric.power import POWER_MODELS
 from testbed.fabric.routing.paths import path
 from testbed.planning import make_plan
@@ -126,9 +127,9 @@ def _settled(running, wanted=0):
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_same_frames_cross_the_same_links_as_on_open_vswitch(name, untouched):
     counted = []
-    for engine, module in (("ovs", lab), ("realtime", realtime)):
-        plan = _plan(FABRICS[name], engine)
-        with module.build(plan, lambda text: None) as running:
+    for name_of, engine in (("ovs", OpenVSwitchEngine()), ("realtime", RealtimeEngine())):
+        plan = _plan(FABRICS[name], name_of)
+        with engine.build(plan, lambda text: None) as running:
             assert running.verify(plan) == []
             counted.append(_counted(plan, running))
     assert counted[1] == counted[0]
@@ -175,7 +176,7 @@ PAUSE = "topology: {kind: mesh, sizes: [3]}\nsimulator: {flow_control: pause}"
 
 def test_hosts_feel_a_pause_and_nothing_is_lost(untouched):
     plan = _plan(PAUSE, dilation=100)
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         assert running.verify(plan) == []
         lost = running.frames().lost
         clients = [
@@ -207,7 +208,7 @@ while True:
 def test_a_pause_storm_stops_others_until_a_watchdog_ends_it(watchdog, through, untouched):
     # h3 pauses for ever. What h1 sends to it fills s3, s2, s1, and then h1 itself, so nothing goes to h2 either.
     text = "topology: {kind: mesh, sizes: [3]}" + (watchdog or "\nsimulator: {flow_control: pause}")
-    with realtime.build(_plan(text, dilation=20), lambda text: None) as running:
+    with RealtimeEngine().build(_plan(text, dilation=20), lambda text: None) as running:
         running.disturb(Disturbance(up=False, pausing=(2,)))
         blaster = Process("blast", "h1", ("timeout", "4", sys.executable, "-c", _BLASTER))
         ping = Process("ping", "h1", ("sh", "-c", "sleep 1.5; ping -c 5 -i 0.2 -W 1 -q 10.0.0.2"))
@@ -259,7 +260,10 @@ def _models(mark):
 def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
     long = _plan("topology: {kind: mesh, sizes: [2]}\nlinks: {mtu: 9000}\nsimulator: {flow_control: pause}")
-    with realtime.build(plan, lambda text: None) as one, realtime.build(long, lambda text: None) as other:
+    with (
+        RealtimeEngine().build(plan, lambda text: None) as one,
+        RealtimeEngine().build(long, lambda text: None) as other,
+    ):
         assert one.verify(plan) == other.verify(long) == []
 
         # What fits a frame, and what does not.
@@ -283,7 +287,7 @@ def test_two_labs_side_by_side_of_which_one_takes_long_frames(untouched):
 @pytest.mark.long
 def test_a_link_that_is_down_carries_nothing(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         running.disturb(Disturbance(up=False, channels=(0, 1)))
         assert running.reach() == [("h1", "h2"), ("h2", "h1")]
         assert [one.void for one in running.deviations(plan)] == [True]
@@ -295,7 +299,7 @@ def test_a_link_that_is_down_carries_nothing(untouched):
 @pytest.mark.long
 def test_a_link_changes_while_it_carries_frames(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}", dilation=10)
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
 
         def ping(count):
             argv = ("ping", "-c", str(count), "-i", "0.01", "-q", "10.0.0.2")
@@ -324,7 +328,7 @@ def test_a_link_changes_while_it_carries_frames(untouched):
 
 def test_a_wrong_entry_in_the_running_model_is_found(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2, 2]}")
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         table = running.model.live.tables.next_hop
         table[table >= 0] = table[table >= 0][::-1]
         assert "which is not the plan's path" in running.walk(plan)[0]
@@ -332,7 +336,7 @@ def test_a_wrong_entry_in_the_running_model_is_found(untouched):
 
 def test_the_death_of_the_model_is_one_sentence(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}")
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         (model,) = _models(untouched)
         os.kill(model, signal.SIGKILL)
         with pytest.raises(LabError, match="the process that computes the switches was killed by signal 9"):
@@ -343,9 +347,9 @@ def test_flows_take_the_members_that_they_take_on_open_vswitch(untouched):
     text = "topology: {kind: mesh, sizes: [3], parallel_links: 4}\nlinks: {aggregate: true}"
     flows = [Flow(0, 2, ("tcp", "udp")[port % 2], 20000 + 7 * port, 5201 + port) for port in range(40)]
     taken = []
-    for engine, module in (("ovs", lab), ("realtime", realtime)):
-        plan = _plan(text, engine)
-        with module.build(plan, lambda text: None) as running:
+    for name_of, engine in (("ovs", OpenVSwitchEngine()), ("realtime", RealtimeEngine())):
+        plan = _plan(text, name_of)
+        with engine.build(plan, lambda text: None) as running:
             assert running.verify(plan) == []
             whole = running.taken_channels(plan, flows)
             # Of s1-s2 the first and the third link, whose flows go to the others.
@@ -393,7 +397,7 @@ def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp
 @pytest.mark.long
 def test_a_bundle_without_a_link_loses_what_it_should_carry(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}")
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         running.disturb(Disturbance(up=False, channels=(0, 1)))
         assert running.reach() == []
         running.disturb(Disturbance(up=False, channels=(2, 3)))
@@ -405,7 +409,7 @@ def test_a_bundle_without_a_link_loses_what_it_should_carry(untouched):
 
 def test_a_capture_shows_tags_times_and_pauses(tmp_path, untouched):
     plan = _plan(f"{PAUSE}", dilation=20)
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         with running.capture(Tap(link=1)) as frames:
             argv = ("iperf3", "-c", "10.0.0.3", "-u", "-b", "2G", "-l", "1448", "-t", "1")
             others = ("iperf3", "-c", "10.0.0.3", "-p", "5202", "-u", "-b", "2G", "-l", "1448", "-t", "1")
@@ -448,7 +452,7 @@ def _without_first(plan):
 def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouched):
     plan = _plan(_RING)
     fewer = _without_first(plan)
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         mover = PlanMover(running, wake_up=0.3)
 
         def changes(other):
@@ -530,7 +534,7 @@ def test_garbage_is_counted_by_its_reason_and_harms_nobody(untouched):
             f"0200000000aa{own}{rest}", f"3c0000000001{own}{rest}",
         ],
     }  # fmt: skip
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         assert running.verify(plan) == []
         given = running.frames()
         every = ",".join(frame for frames in kinds.values() for frame in frames)
@@ -554,7 +558,7 @@ def test_garbage_is_counted_by_its_reason_and_harms_nobody(untouched):
 
 def test_a_host_that_dies_in_mid_flow_is_one_sentence(untouched):
     plan = _plan("topology: {kind: mesh, sizes: [2]}", dilation=20)
-    with realtime.build(plan, lambda text: None) as running:
+    with RealtimeEngine().build(plan, lambda text: None) as running:
         holder = _pid_outside(running, running.facts.holders["h2"])
         death = threading.Timer(1.0, os.kill, (holder, signal.SIGKILL))
         death.start()

@@ -53,8 +53,8 @@ def _plan(text: str, engine: str = "realtime", load: str = "") -> Plan:
 
 @contextmanager
 def _built(plan: Plan) -> Iterator[LabClient]:
-    build = lab.build if plan.scenario.engine == "ovs" else realtime.build
-    with build(plan, lambda text: None) as running:
+    engine = lab.OpenVSwitchEngine() if plan.scenario.engine == "ovs" else realtime.RealtimeEngine()
+    with engine.build(plan, lambda text: None) as running:
         yield running
 
 

@@ -33,7 +33,7 @@ def test_where_switches_pause_tcp_loses_nothing_and_shares_fairly(tmp_path, unto
 def test_hosts_hand_segments_over_whole_or_frame_by_frame(tso, untouched):
     text = f"topology: {{kind: mesh, sizes: [2]}}\nengine: realtime\nlab: {{dilation: 50, tso: {tso}}}"
     plan = make_plan(parse_scenario(text, "test"))
-    with realtime.build(plan, lambda text: None) as running:
+    with realtime.RealtimeEngine().build(plan, lambda text: None) as running:
         server = Process("s", "h2", ("iperf3", "-s", "-1"), 5201)
         client = Process("c", "h1", ("iperf3", "-c", "10.0.0.2", "-t", "2", "--json"))
         seen = running.run_load(LoadRequest((server, client), 60.0))

@@ -13,7 +13,7 @@ from testbed.base.ethernet import VLAN_TAG, wire_bits, wire_bytes
 from testbed.base.messages import LoadRequest, Process, Tap
 from testbed.base.model import host_ip
 from testbed.dataplane.predict import transport
-from testbed.experiments.run import lab, realtime
+from testbed.experiments.run.engines import find_lab_engine
 
 from .conftest import plan_of
 
@@ -38,7 +38,7 @@ def test_counters_shaping_and_prediction_of_the_smallest_frames_agree(engine, as
     plan = plan_of(_TEXT.format(assignment, engine, ", fast_path: off" if engine == "ovs" else ""))
     tag = VLAN_TAG if plan.vlans.tagged_trunks else 0
     assert bool(tag) == (assignment == "fixed")
-    with (realtime if engine == "realtime" else lab).build(plan, lambda text: None) as running:
+    with find_lab_engine(plan.scenario).build(plan, lambda text: None) as running:
         assert running.shaping_problems() == []
         if engine == "ovs":
             assert _shortest(running, "s1-eth2") == wire_bytes(0, tag)

@@ -20,7 +20,7 @@ from testbed.experiments.regulate.mover import Change
 from testbed.experiments.regulate.run import Stage, require_regulable
 from testbed.experiments.run.dilation.choose import choose_dilation
 from testbed.experiments.run.engine import RunOutcome
-from testbed.experiments.run.engines import checked_session, engine_named
+from testbed.experiments.run.engines import find_session_engine
 from testbed.experiments.run.in_session import changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.experiments.run.loads.one_load import record_outcome
@@ -65,10 +65,10 @@ def watch_changes(
     plan.require_proof()
     require_regulable(plan)
     detour = find_detour(plan, pair)
-    engine = engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).raise_if_missing()
+    engine = find_session_engine(plan.scenario)
+    engine.find_missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
-    with checked_session(engine, plan, folder, progress) as lab:
+    with engine.open_checked(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         watch = _Watch(stage, detour, every, count)

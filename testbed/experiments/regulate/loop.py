@@ -30,9 +30,9 @@ from testbed.experiments.regulate.traffic import (
 )
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.engine import Engine, RunOutcome
-from testbed.experiments.run.engines import checked_session, engine_named
-from testbed.experiments.run.in_session import changes_since, lab_facts
+from testbed.experiments.run.engine import RunOutcome
+from testbed.experiments.run.engines import find_session_engine
+from testbed.experiments.run.in_session import SessionEngine, changes_since, lab_facts
 from testbed.experiments.run.loads.one_load import LoadRecord, load_labels, title_of
 from testbed.fabric.power import PowerModel
 from testbed.planning import Plan
@@ -141,7 +141,7 @@ def regulate_by_load(
     rounds: int,
     rule: Rule,
     progress: Callable[[str], None],
-    engine: Engine | None = None,
+    engine: SessionEngine | None = None,
 ) -> tuple[RunOutcome, LoopResult]:
     """Run the loads of a plan with all links on, and with links that go off and on, `rounds` times in turn.
 
@@ -163,10 +163,10 @@ def regulate_by_load(
         raise InputError.one("workloads", sentence, plan.scenario.source)
     progress("planning with fewer and fewer links")
     rungs = list_power_levels(plan, of_pattern("all_to_all", plan.topology, plan.scenario.lab.seed))
-    engine = engine or engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).raise_if_missing()
+    engine = engine or find_session_engine(plan.scenario)
+    engine.find_missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
-    with checked_session(engine, plan, folder, progress) as lab:
+    with engine.open_checked(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         rungs = [replace(rung, plan=at_dilation(rung.plan, settled.scenario.lab.chosen_dilation)) for rung in rungs]
         watts = tuple(float(power_of(settled, rung, model).after.sum()) for rung in rungs)

@@ -28,9 +28,9 @@ from testbed.experiments.regulate.speeds import list_rate_changes, list_unavoida
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.engine import Engine, Records, RunOutcome, finish
-from testbed.experiments.run.engines import checked_session, engine_named
-from testbed.experiments.run.in_session import changes_since, lab_facts
+from testbed.experiments.run.engine import Records, RunOutcome, finish
+from testbed.experiments.run.engines import find_session_engine
+from testbed.experiments.run.in_session import SessionEngine, changes_since, lab_facts
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.experiments.run.loads.one_load import LoadRecord, load_context, record_outcome, run_load
 from testbed.fabric.power import PowerModel
@@ -94,7 +94,7 @@ def require_regulable(plan: Plan) -> None:
         raise InputError(problems)
 
 
-def require_one_machine(plan: Plan, engine: Engine | None) -> None:
+def require_one_machine(plan: Plan, engine: SessionEngine | None) -> None:
     """Refuse aggregated links on an engine of other machines, where only a controller reaches all switches.
 
     Raises:
@@ -224,7 +224,7 @@ def regulate(
     progress: Callable[[str], None],
     *,
     slower: bool = False,
-    engine: Engine | None = None,
+    engine: SessionEngine | None = None,
 ) -> Regulated:
     """Run the loads of a plan with all links on, and without those that their traffic can spare.
 
@@ -243,10 +243,10 @@ def regulate(
         sentence = "sets speeds of single links, and links.aggregate makes parallel ones one; leave out one of both"
         raise InputError.one(argument("slower"), sentence, plan.scenario.source)
     require_one_machine(plan, engine)
-    engine = engine or engine_named(plan.scenario.engine)
-    engine.missing(plan, progress).raise_if_missing()
+    engine = engine or find_session_engine(plan.scenario)
+    engine.find_missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
-    with checked_session(engine, plan, folder, progress) as lab:
+    with engine.open_checked(plan, folder, progress) as lab:
         settled, dilation = choose_dilation(plan, lab, progress)
         stage = Stage(settled, lab, folder, model, progress)
         choice = _rounds(stage, rounds, slower=slower)

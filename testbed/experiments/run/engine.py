@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, CapabilityError, InputError, Problem
 from testbed.base.model import Sample
-from testbed.engines.lab.control.client import LabClient
-from testbed.engines.session import Session
 from testbed.experiments.run.advice import AskedOfLab, Invocation, advice
 from testbed.experiments.run.checks.fidelity import Finding, Judgement, Verdict
 from testbed.experiments.run.loads.one_load import LoadRecord
@@ -67,20 +65,20 @@ class Prerequisites:
             raise CapabilityError(self.lacking)
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(ABC):
     """One way to run a proved plan."""
 
-    # all that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built.
-    missing: Callable[[Plan, Progress], Prerequisites]
-    # run the loads of a plan that lacks nothing, and store all but the report, in a new folder of the folder of
-    # results. It raises LabError if that breaks; the new folder then stays, marked incomplete.
-    measure: Callable[[Plan, Path, Progress], MeasuredRun]
-    # builds a lab on this machine, which outlives this program if the last argument says so; None = it cannot
-    build: Callable[[Plan, Progress, bool], LabClient] | None = None
-    # builds what carries a plan's frames, stores what it is and checks its paths; it ends with the block. None = there
-    # is nothing to hold, see in_session
-    session: Callable[[Plan, ResultFolder, Progress], AbstractContextManager[Session]] | None = None
+    @abstractmethod
+    def find_missing(self, plan: Plan, progress: Progress) -> Prerequisites:
+        """All that the scenario or this machine lacks. Nothing is started for it, but MPI jobs are built."""
+
+    @abstractmethod
+    def measure(self, plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
+        """Run the loads of a plan that lacks nothing, and store all but the report in a new folder of `results`.
+
+        Raises:
+            LabError: that broke; the new folder stays, marked incomplete.
+        """
 
 
 @dataclass(slots=True)

@@ -5,72 +5,60 @@ Each is loaded when it is asked for: models bring their compiler along, which ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from testbed.base.errors import InputError
-from testbed.engines.lab.control.client import LabClient
-from testbed.engines.session import Session
 from testbed.experiments.run.advice import Invocation
-from testbed.experiments.run.engine import Engine, Prerequisites, Progress, RunOutcome, finish
-from testbed.experiments.run.in_session import LabBuilder
+from testbed.experiments.run.engine import Engine, Progress, RunOutcome, finish
+from testbed.experiments.run.in_session import LabEngine, SessionEngine
 from testbed.planning import Plan
-from testbed.results import ResultFolder
 from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES
 
-MODULES = {"ovs": "lab", "vm": "vm", "realtime": "realtime", "simulate": "simulated"}
+_PLACES = {
+    "ovs": ("lab", "OpenVSwitchEngine"),
+    "vm": ("vm", "VirtualMachineEngine"),
+    "realtime": ("realtime", "RealtimeEngine"),
+    "simulate": ("simulated", "SimulatorEngine"),
+}
 
 
 def engine_named(name: str) -> Engine:
     """The engine of a scenario's `engine`."""
-    engine: Engine = _module(name).ENGINE
+    module, kind = _PLACES[name]
+    engine: Engine = getattr(import_module(f"testbed.experiments.run.{module}"), kind)()
     return engine
 
 
-def _module(name: str) -> ModuleType:
-    return import_module(f"testbed.experiments.run.{MODULES[name]}")
-
-
-def _fabric(plan: Plan) -> LabBuilder:
-    """What a plan's labs on this machine have of their own."""
-    fabric: LabBuilder = _module(plan.scenario.engine).LAB
-    return fabric
-
-
-def find_lab_engine(
-    scenario: Scenario,
-) -> tuple[Callable[[Plan, Progress], Prerequisites], Callable[[Plan, Progress, bool], LabClient]]:
-    """`missing` and `build` of a scenario's engine.
+def find_session_engine(scenario: Scenario) -> SessionEngine:
+    """A scenario's engine, which must hold a fabric while loads run.
 
     Raises:
-        InputError: no lab of its engine can run by itself on this machine.
+        InputError: it does not.
     """
     engine = engine_named(scenario.engine)
-    if engine.build is None:
-        able = " or ".join(name for name in MODULES if engine_named(name).build is not None)
-        sentence = (
-            f"is {scenario.engine}, and this command needs a lab on this machine; leave it out, or make it {able}"
-        )
-        raise InputError.one("engine", sentence, scenario.source)
-    return engine.missing, engine.build
+    if not isinstance(engine, SessionEngine):
+        raise _refuse(scenario, "changes a fabric while it runs", SessionEngine)
+    return engine
 
 
-def checked_session(
-    engine: Engine, plan: Plan, folder: ResultFolder, progress: Progress
-) -> AbstractContextManager[Session]:
-    """What carries a plan's frames, with its paths checked; `engine`: one that has such a thing."""
-    if engine.session is None:
-        raise ValueError(f"{plan.scenario.engine} is no engine of sessions")
-    return engine.session(plan, folder, progress)
+def find_lab_engine(scenario: Scenario) -> LabEngine:
+    """A scenario's engine, which must have labs on this machine.
+
+    Raises:
+        InputError: no lab of it can run by itself on this machine.
+    """
+    engine = engine_named(scenario.engine)
+    if not isinstance(engine, LabEngine):
+        raise _refuse(scenario, "needs a lab on this machine", LabEngine)
+    return engine
 
 
-def facts_of(plan: Plan, lab: Session) -> dict[str, object]:
-    """What results tell of a lab that runs on this machine, and of this machine."""
-    return _fabric(plan).environment(plan.scenario.engine, lab)
+def _refuse(scenario: Scenario, need: str, kind: type) -> InputError:
+    able = " or ".join(name for name in ENGINES if isinstance(engine_named(name), kind))
+    sentence = f"is {scenario.engine}, and this command {need}; leave it out, or make it {able}"
+    return InputError.one("engine", sentence, scenario.source)
 
 
 def run_scenario(
@@ -93,5 +81,5 @@ def run_scenario(
         sentence = "there is none, so nothing would be measured; `testbed up` only builds"
         raise InputError.one("workloads", sentence, scenario.source)
     engine = engine or engine_named(scenario.engine)
-    engine.missing(plan, progress).raise_if_missing()
+    engine.find_missing(plan, progress).raise_if_missing()
     return finish(engine.measure(plan, results, progress), progress, asked or Invocation.from_scenario(scenario))

@@ -22,8 +22,7 @@ from testbed.base.errors import InputError, TestbedError
 from testbed.engines.vm.suite import run_tests
 from testbed.experiments.run.dilation.choose import choose_dilation
 from testbed.experiments.run.dilation.known import choose_in_virtual_time
-from testbed.experiments.run.in_session import measure_in
-from testbed.experiments.run.lab import LAB, find_missing
+from testbed.experiments.run.lab import OpenVSwitchEngine
 from testbed.planning.store import plan_from_json
 
 _SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow
@@ -115,8 +114,9 @@ def _measure(job: Path, results: Path, port: Port) -> int:
 
     taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
     choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
-    find_missing(plan, say, tries=taken is None).raise_if_missing()
-    measure_in(LAB, plan, results, say, choose)
+    engine = OpenVSwitchEngine()
+    engine.find_missing(plan, say, tries=taken is None).raise_if_missing()
+    engine.measure(plan, results, say, choose)
     return 0
 
 

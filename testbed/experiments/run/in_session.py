@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from testbed.base.errors import LabError
+from testbed.engines.lab.control.client import LabClient
 from testbed.engines.session import Session
 from testbed.experiments.run.attempts import Attempts
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
 from testbed.experiments.run.dilation.choose import DilationChoice, choose_dilation
-from testbed.experiments.run.engine import MeasuredRun, Progress, run_loads
+from testbed.experiments.run.engine import Engine, MeasuredRun, Progress, run_loads
 from testbed.experiments.run.loads.context import count_flooded, flood_findings
 from testbed.planning import Plan
 from testbed.results import ResultFolder
@@ -20,26 +22,54 @@ from testbed.results import ResultFolder
 _SHOWN_PROBLEMS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class LabBuilder:
-    """What carries a plan's frames."""
-
-    build: Callable[[Plan, Progress], AbstractContextManager[Session]]  # builds it; it ends with the block
-    # what results tell of it and of this machine, given the engine's name
-    environment: Callable[[str, Session], dict[str, object]]
-
-
 # Settles the dilation of a running lab: the plan at it, and how it was chosen, see choose_dilation().
 Choose = Callable[[Plan, Session, Progress], tuple[Plan, DilationChoice | None]]
 
 
-def measure_in(
-    fabric: LabBuilder, plan: Plan, results: Path, progress: Progress, choose: Choose = choose_dilation
-) -> MeasuredRun:
-    """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
-    folder = ResultFolder(results, plan)
-    with build_checked_lab(fabric, plan, folder, progress) as lab:
-        return measure_on(lab, plan, folder, progress, choose=choose)
+class SessionEngine(Engine):
+    """An engine that holds a fabric while loads run on it, one after the other."""
+
+    @abstractmethod
+    def open_fabric(self, plan: Plan, progress: Progress) -> AbstractContextManager[Session]:
+        """Build what carries a plan's frames; it ends with the block."""
+
+    @abstractmethod
+    def describe_environment(self, lab: Session) -> dict[str, object]:
+        """What results tell of a fabric and of the machine it runs on."""
+
+    @contextmanager
+    def open_checked(self, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
+        """Build a plan's fabric, store what it is, and check its paths; it ends with the block.
+
+        Raises:
+            LabError: the lab broke, perhaps in the block; it also says where the folder is.
+        """
+        try:
+            with self.open_fabric(plan, progress) as lab:
+                folder.write_plan(self.describe_environment(lab))
+                progress("checking the path of every pair")
+                check_paths(plan, lab)
+                yield lab
+        except LabError as error:
+            raise LabError(error.lines, folder.path) from error
+
+    def measure(self, plan: Plan, results: Path, progress: Progress, choose: Choose = choose_dilation) -> MeasuredRun:
+        """Build the plan's fabric, run its loads, and store all but the report; see Engine."""
+        folder = ResultFolder(results, plan)
+        with self.open_checked(plan, folder, progress) as lab:
+            return measure_on(lab, plan, folder, progress, choose=choose)
+
+
+class LabEngine(SessionEngine):
+    """An engine whose fabric is a lab on this machine, which other programs can use."""
+
+    @abstractmethod
+    def build(self, plan: Plan, progress: Progress, *, keep: bool = False) -> LabClient:
+        """Build the lab of a plan; with `keep` it outlives this program."""
+
+    def open_fabric(self, plan: Plan, progress: Progress) -> AbstractContextManager[Session]:
+        """Build a lab that ends with the block."""
+        return self.build(plan, progress)
 
 
 def measure_on(
@@ -64,23 +94,6 @@ def measure_on(
     refused = {why: count - refused_before.get(why, 0) for why, count in lab.frames().refused.items()}
     refused = {why: count for why, count in refused.items() if count}
     return records.store(folder, {**lab_facts(settled, choice, lab), **({"refused": refused} if refused else {})})
-
-
-@contextmanager
-def build_checked_lab(fabric: LabBuilder, plan: Plan, folder: ResultFolder, progress: Progress) -> Iterator[Session]:
-    """Build a plan's fabric, store what it is, and check its paths; it ends with the block.
-
-    Raises:
-        LabError: the lab broke, perhaps in the block; it also says where the folder is.
-    """
-    try:
-        with fabric.build(plan, progress) as lab:
-            folder.write_plan(fabric.environment(plan.scenario.engine, lab))
-            progress("checking the path of every pair")
-            check_paths(plan, lab)
-            yield lab
-    except LabError as error:
-        raise LabError(error.lines, folder.path) from error
 
 
 def changes_since(plan: Plan, lab: Session) -> list[Finding]:

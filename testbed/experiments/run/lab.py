@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from testbed.base.errors import CapabilityError, InputError, Problem
 from testbed.base.messages import Facts
@@ -18,8 +17,8 @@ from testbed.engines.machine.congestion import require_congestion
 from testbed.engines.machine.probe import capabilities, require, versions
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
-from testbed.experiments.run.engine import Engine, Prerequisites, Progress
-from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
+from testbed.experiments.run.engine import Prerequisites, Progress
+from testbed.experiments.run.in_session import LabEngine
 from testbed.experiments.run.loads.one_load import load_labels, runner_of
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
 from testbed.planning import Plan
@@ -68,13 +67,6 @@ def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Prere
     return Prerequisites(tuple(problems), tuple(lacking))
 
 
-def build(plan: Plan, progress: Progress, keep: bool = False) -> LabClient:
-    """Build the lab of a plan; it may outlive this program."""
-    lab = build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
-    say_what_lacks(lab.facts, progress)
-    return lab
-
-
 def say_what_lacks(facts: Facts, progress: Progress) -> None:
     """Tell what a lab does without, and why."""
     if facts.why_slow:
@@ -85,11 +77,6 @@ def say_what_lacks(facts: Facts, progress: Progress) -> None:
 
 def _describe_backpressure(why: str) -> str:
     return f"TCP loses too few frames, since hosts' sockets wait for queues of switches, too: {why}"
-
-
-def environment(engine: str, lab: Session) -> dict[str, object]:
-    """The machine and versions a run was made with."""
-    return environment_with(engine, lab, {"open_vswitch": lab.facts.version})
 
 
 def of_facts(engine: str, facts: Facts) -> dict[str, object]:
@@ -114,7 +101,7 @@ def of_facts(engine: str, facts: Facts) -> dict[str, object]:
 
 
 def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) -> dict[str, object]:
-    """As environment(), with what is to be said of other switches."""
+    """The machine and versions a run was made with; `switches`: what is to be said of these."""
     facts = lab.facts
     return {
         **of_facts(engine, facts),
@@ -125,5 +112,19 @@ def environment_with(engine: str, lab: Session, switches: Mapping[str, object]) 
     }
 
 
-LAB = LabBuilder(build, environment)
-ENGINE = Engine(find_missing, partial(measure_in, LAB), build, partial(build_checked_lab, LAB))
+class OpenVSwitchEngine(LabEngine):
+    """Labs of Open vSwitch on this machine."""
+
+    def find_missing(self, plan: Plan, progress: Progress, *, tries: bool = True) -> Prerequisites:
+        """What scenario or machine lack; MPI jobs are built."""
+        return find_missing(plan, progress, tries=tries)
+
+    def build(self, plan: Plan, progress: Progress, *, keep: bool = False) -> LabClient:
+        """Build the lab of a plan; with `keep` it outlives this program."""
+        lab = build_lab(plan, keep=keep, progress=lambda step: progress(f"building the lab: {step}"))
+        say_what_lacks(lab.facts, progress)
+        return lab
+
+    def describe_environment(self, lab: Session) -> dict[str, object]:
+        """The machine and versions a run was made with."""
+        return environment_with("ovs", lab, {"open_vswitch": lab.facts.version})

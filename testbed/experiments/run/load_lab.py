@@ -15,7 +15,7 @@ from testbed.engines.lab.control.client import LabClient
 from testbed.experiments.run.advice import AskedOfLab
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
 from testbed.experiments.run.engine import Progress, RunOutcome, finish
-from testbed.experiments.run.engines import engine_named, facts_of
+from testbed.experiments.run.engines import find_lab_engine
 from testbed.experiments.run.in_session import measure_on
 from testbed.planning import Plan
 from testbed.planning.failures import changes_of_load, killed_switches
@@ -88,11 +88,12 @@ def load_lab(
 
 
 def _load_lab(lab: LabClient, plan: Plan, results: Path, progress: Progress, asked: AskedOfLab | None) -> RunOutcome:
-    engine_named(plan.scenario.engine).missing(plan, progress).raise_if_missing()
+    engine = find_lab_engine(plan.scenario)
+    engine.find_missing(plan, progress).raise_if_missing()
     folder = ResultFolder(results, plan)
     try:
         with _restore_links(lab, plan):
-            folder.write_plan(facts_of(plan, lab))
+            folder.write_plan(engine.describe_environment(lab))
             if plan.scenario.lab.dilation not in ("auto", lab.facts.dilation):
                 progress(f"slowing the lab down by {plan.scenario.lab.chosen_dilation:g}")
                 lab.set_rates(plan)

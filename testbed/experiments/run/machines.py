@@ -13,20 +13,12 @@ from testbed.engines.machines.build import build_over, what_is_missing, what_job
 from testbed.engines.machines.fabric_client import FabricClient, Machines
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
-from testbed.experiments.run.engine import Engine, Prerequisites, Progress
-from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
+from testbed.experiments.run.engine import Prerequisites, Progress
+from testbed.experiments.run.in_session import SessionEngine
 from testbed.experiments.run.lab import of_facts, say_what_lacks
 from testbed.experiments.run.loads.one_load import runner_of
 from testbed.experiments.run.loads.run_mpi import Prepared, prepare_mpi
 from testbed.planning import Plan
-
-
-def engine_over(machines: Machines) -> Engine:
-    """The engine on these machines; how it is asked is that of any other."""
-    fabric = LabBuilder(partial(_build_fabric, machines), partial(_environment, machines))
-    return Engine(
-        partial(_find_missing, machines), partial(measure_in, fabric), session=partial(build_checked_lab, fabric)
-    )
 
 
 def problems_of(plan: Plan) -> list[Problem]:
@@ -73,20 +65,35 @@ def _prepare_loads(machines: Machines, plan: Plan, progress: Progress) -> Prereq
     return Prerequisites(tuple(problems), tuple(lacking))
 
 
-@contextmanager
-def _build_fabric(machines: Machines, plan: Plan, progress: Progress) -> Iterator[Session]:
-    fabric = build_over(machines, plan, lambda step: progress(f"building the fabric: {step}"))
-    with fabric:
-        say_what_lacks(fabric.facts, progress)
-        yield fabric
+class FabricEngine(SessionEngine):
+    """Open vSwitch on several machines; how it is asked is that of any other engine."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+
+    def find_missing(self, plan: Plan, progress: Progress) -> Prerequisites:
+        """What scenario or machines lack; MPI jobs are built on all."""
+        return _find_missing(self._machines, plan, progress)
+
+    @contextmanager
+    def open_fabric(self, plan: Plan, progress: Progress) -> Iterator[Session]:
+        """Build the parts on all machines."""
+        fabric = build_over(self._machines, plan, lambda step: progress(f"building the fabric: {step}"))
+        with fabric:
+            say_what_lacks(fabric.facts, progress)
+            yield fabric
+
+    def describe_environment(self, lab: Session) -> dict[str, object]:
+        """The machines and versions a run was made with."""
+        return _describe_environment(self._machines, lab)
 
 
-def _environment(machines: Machines, engine: str, lab: Session) -> dict[str, object]:
+def _describe_environment(machines: Machines, lab: Session) -> dict[str, object]:
     """The machines and versions a run was made with."""
     facts, fabric = lab.facts, cast(FabricClient, lab)
     about = [machines.call(number, worker.describe_machine) for number in range(len(machines.machines))]
     return {
-        **of_facts(engine, facts),
+        **of_facts("ovs", facts),
         "open_vswitch": facts.version,
         "tools": about[0]["tools"],
         "processors": sum(one["processors"] for one in about),

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from testbed.base.errors import InputError
 from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
-from testbed.experiments.run import lab
-from testbed.experiments.run.engine import Engine, Prerequisites, Progress
-from testbed.experiments.run.in_session import LabBuilder, build_checked_lab, measure_in
+from testbed.experiments.run.engine import Prerequisites, Progress
+from testbed.experiments.run.in_session import LabEngine
+from testbed.experiments.run.lab import environment_with, find_missing
 from testbed.planning import Plan
 
 
-def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
-    """What scenario or machine lack; MPI jobs are built."""
-    from testbed.engines.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
+class RealtimeEngine(LabEngine):
+    """Real hosts on this machine, whose network is a model that runs by the clock."""
 
-    found = lab.find_missing(plan, progress)
-    try:
-        live_settings(plan)
-    except InputError as error:
-        return Prerequisites((*found.problems, *error.problems), found.lacking)
-    return found
+    def find_missing(self, plan: Plan, progress: Progress, *, tries: bool = True) -> Prerequisites:
+        """What scenario or machine lack; MPI jobs are built."""
+        from testbed.engines.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
 
+        found = find_missing(plan, progress, tries=tries)
+        try:
+            live_settings(plan)
+        except InputError as error:
+            return Prerequisites((*found.problems, *error.problems), found.lacking)
+        return found
 
-def build(plan: Plan, progress: Progress, keep: bool = False) -> ModelClient:
-    """Build the hosts of a plan, and start the model that is their network; both may outlive this program."""
-    from testbed.engines.simulate.live import live_model  # noqa: PLC0415 - as above
+    def build(self, plan: Plan, progress: Progress, *, keep: bool = False) -> ModelClient:
+        """Build the hosts of a plan and start the model of their network; with `keep` both outlive this program."""
+        from testbed.engines.simulate.live import live_model  # noqa: PLC0415 - as above
 
-    return build_model_lab(
-        plan, live_model(plan), keep=keep, progress=lambda step: progress(f"building the lab: {step}")
-    )
+        return build_model_lab(
+            plan, live_model(plan), keep=keep, progress=lambda step: progress(f"building the lab: {step}")
+        )
 
-
-def environment(engine: str, running: Session) -> dict[str, object]:
-    """The machine and versions a run was made with."""
-    return lab.environment_with(engine, running, {"switches": f"model, {running.facts.version}"})
-
-
-LAB = LabBuilder(build, environment)
-ENGINE = Engine(find_missing, partial(measure_in, LAB), build, partial(build_checked_lab, LAB))
+    def describe_environment(self, lab: Session) -> dict[str, object]:
+        """The machine and versions a run was made with."""
+        return environment_with("realtime", lab, {"switches": f"model, {lab.facts.version}"})

@@ -23,39 +23,6 @@ from testbed.scenario import Workload
 from testbed.scenario.workloads import WORKLOADS
 
 
-def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
-    """What cannot be simulated of a scenario; of the machine nothing is needed."""
-    del progress
-    try:
-        simulated_loads(at_dilation(plan, 1.0))
-    except InputError as error:
-        return Prerequisites(error.problems)
-    return Prerequisites()
-
-
-def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
-    """Simulate the plan's loads at real-world rates, and store all but the report; see Engine."""
-    plan = at_dilation(plan, 1.0)
-    ready = simulated_loads(plan)
-    folder = ResultFolder(results, plan)
-    folder.write_plan(environment(simulator=dataclasses.asdict(plan.scenario.simulator)))
-
-    def run(load: Workload, number: int, which: str) -> LoadRecord:
-        labels = {"load": str(number), "kind": load.kind, **load_labels(load)}
-        title = " ".join([load.kind, *load_labels(load).values()])
-
-        def simulate() -> LoadOutcome:
-            if number in ready:
-                return _simulate(ready[number], lambda text: progress(f"{which}, {title}: {text}"))
-            return LoadOutcome(
-                findings=[(Verdict.WARN, f"not simulated: {WORKLOADS[load.kind].why_not_simulated(load.spec)}")]
-            )
-
-        return record_of(labels, folder, simulate)
-
-    return run_loads(plan, folder, run).store(folder, {"dilation": 1.0, "engine": plan.scenario.engine})
-
-
 def simulated_loads(plan: Plan) -> dict[int, SimulatedLoad]:
     """Number of each load that can be simulated → what its repeats share.
 
@@ -110,4 +77,36 @@ def _simulate(load: SimulatedLoad, progress: Progress) -> LoadOutcome:
     return LoadOutcome(samples, findings)
 
 
-ENGINE = Engine(find_missing, measure)
+class SimulatorEngine(Engine):
+    """The packet simulator, which starts no program."""
+
+    def find_missing(self, plan: Plan, progress: Progress) -> Prerequisites:
+        """What cannot be simulated of a scenario; of the machine nothing is needed."""
+        del progress
+        try:
+            simulated_loads(at_dilation(plan, 1.0))
+        except InputError as error:
+            return Prerequisites(error.problems)
+        return Prerequisites()
+
+    def measure(self, plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
+        """Simulate the plan's loads at real-world rates, and store all but the report; see Engine."""
+        plan = at_dilation(plan, 1.0)
+        ready = simulated_loads(plan)
+        folder = ResultFolder(results, plan)
+        folder.write_plan(environment(simulator=dataclasses.asdict(plan.scenario.simulator)))
+
+        def run(load: Workload, number: int, which: str) -> LoadRecord:
+            labels = {"load": str(number), "kind": load.kind, **load_labels(load)}
+            title = " ".join([load.kind, *load_labels(load).values()])
+
+            def simulate() -> LoadOutcome:
+                if number in ready:
+                    return _simulate(ready[number], lambda text: progress(f"{which}, {title}: {text}"))
+                return LoadOutcome(
+                    findings=[(Verdict.WARN, f"not simulated: {WORKLOADS[load.kind].why_not_simulated(load.spec)}")]
+                )
+
+            return record_of(labels, folder, simulate)
+
+        return run_loads(plan, folder, run).store(folder, {"dilation": 1.0, "engine": plan.scenario.engine})

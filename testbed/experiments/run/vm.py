@@ -62,105 +62,6 @@ def choose_machine(image: Image, options: VmOptions, progress: Progress, seed: i
     return VirtualMachine("tcg", os.cpu_count() or 1, options.memory), why_not
 
 
-def find_missing(plan: Plan, progress: Progress) -> Prerequisites:
-    """What scenario or machine lack for a lab in the virtual machine.
-
-    It sees the project and nothing else of this machine; what it lacks inside it says itself.
-    """
-    del progress
-    problems = [
-        Problem(
-            f"workloads.{number}.{problem.key}".removesuffix("."),
-            f"{problem.sentence}, for the virtual machine sees only the project; or set engine: ovs",
-            plan.scenario.source,
-        )
-        for number, load in enumerate(plan.scenario.workloads)
-        for problem in WORKLOADS[load.kind].outside(load.spec, os.environ)
-    ]
-    if plan.scenario.plugins:
-        sentence = "the virtual machine sees only the project, and no plug-ins; set engine: ovs"
-        problems.append(Problem("plugins", sentence, plan.scenario.source))
-    lacking: list[str] = []
-    for check in (
-        qemu_version,
-        require_image,
-        lambda: require_memory(plan.scenario.source, _memory(plan), plan.scenario.vm.memory, free_memory()),
-    ):
-        try:
-            check()
-        except CapabilityError as error:
-            lacking += error.lines
-            break
-    return Prerequisites(tuple(problems), tuple(lacking))
-
-
-def measure(plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
-    """Run the loads in a virtual machine, and store all but the report; see Engine."""
-    version, image, options = qemu_version(), require_image(), plan.scenario.vm
-    machine, no_kvm = choose_machine(image, options, progress, plan.scenario.lab.seed)
-    if machine.accelerator == "tcg":
-        refuse_translated(plan)
-    folder = ResultFolder(results, plan)
-    virtual = machine.accelerator == "icount"
-    instruction = instruction_seconds(machine)
-    job = {
-        "job.json": job_text("measure", instruction_seconds=instruction if virtual else None),
-        "plan.json": plan_to_json(plan),
-    }
-    work = _work(plan, instruction) if virtual else None
-    known = read_speed(version) if work else None
-    progress(_describe_boot(machine, no_kvm, _takes(work, known, options.limit)))
-
-    def keep_boot_speed(busy: float, used: float) -> None:
-        """Learn how fast this machine is, and say what is left to do."""
-        if work and busy > 0 and used > 0:
-            speed = busy / instruction / used
-            keep_speed(version, speed)
-            progress(f"the machine is up, {_takes(work - busy / instruction, speed, options.limit)} to go")
-
-    begun = time.time()
-    try:
-        report = run_job(
-            machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS,
-            booted=keep_boot_speed,
-        )  # fmt: skip
-        raise_reported(report)
-        if report.slept_seconds > _SLEEP and not virtual:
-            raise LabError(
-                f"this machine slept for {report.slept_seconds:.0f} s while the virtual one ran by its clock, so the "
-                "figures are void; run it again, or let it count instructions (vm.virtual_time: true), which sleep "
-                "does not touch"
-            )
-    except (InputError, CapabilityError, VerificationError):
-        remove_folder(folder.path)
-        raise
-    except LabError as error:
-        raise LabError(error.lines, folder.path) from error
-    facts = {
-        "accelerator": machine.accelerator,
-        "virtual_time": virtual,
-        **({"shift": machine.shift} if virtual else {}),
-        **({"why_not_kvm": no_kvm} if no_kvm else {}),
-        "processors": machine.processors,
-        "memory": machine.memory,
-        "qemu": version,
-        "image": image.folder.name,
-        **report.said["facts"],
-        "wall_seconds": round(report.wall_seconds, 3),
-        "processor_seconds": round(report.processor_seconds, 3),
-    }
-    run = load_run(folder.path, unfinished=True)
-    folder.write_json("environment.json", {**run.environment, "vm": facts})
-    # The guest's date is another one in virtual time.
-    times = {
-        name: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(at))
-        for name, at in (("started", begun), ("finished", time.time()))
-    }
-    folder.write_json("manifest.json", {**run.manifest, **times, "vm": facts})
-    verdict = Verdict[str(run.manifest["verdict"]).upper()]
-    return MeasuredRun(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)
-
-
 def run_tests_in_vm(
     arguments: Sequence[str],
     options: VmOptions,
@@ -263,4 +164,102 @@ def _memory(plan: Plan) -> int:
     return needed_memory(wiring.host_count, 2 * wiring.link_count + wiring.host_count, max(ranks))
 
 
-ENGINE = Engine(find_missing, measure)
+class VirtualMachineEngine(Engine):
+    """A virtual machine, in which a lab runs."""
+
+    def find_missing(self, plan: Plan, progress: Progress) -> Prerequisites:
+        """What scenario or machine lack for a lab in the virtual machine.
+
+        It sees the project and nothing else of this machine; what it lacks inside it says itself.
+        """
+        del progress
+        problems = [
+            Problem(
+                f"workloads.{number}.{problem.key}".removesuffix("."),
+                f"{problem.sentence}, for the virtual machine sees only the project; or set engine: ovs",
+                plan.scenario.source,
+            )
+            for number, load in enumerate(plan.scenario.workloads)
+            for problem in WORKLOADS[load.kind].outside(load.spec, os.environ)
+        ]
+        if plan.scenario.plugins:
+            sentence = "the virtual machine sees only the project, and no plug-ins; set engine: ovs"
+            problems.append(Problem("plugins", sentence, plan.scenario.source))
+        lacking: list[str] = []
+        for check in (
+            qemu_version,
+            require_image,
+            lambda: require_memory(plan.scenario.source, _memory(plan), plan.scenario.vm.memory, free_memory()),
+        ):
+            try:
+                check()
+            except CapabilityError as error:
+                lacking += error.lines
+                break
+        return Prerequisites(tuple(problems), tuple(lacking))
+
+    def measure(self, plan: Plan, results: Path, progress: Progress) -> MeasuredRun:
+        """Run the loads in a virtual machine, and store all but the report; see Engine."""
+        version, image, options = qemu_version(), require_image(), plan.scenario.vm
+        machine, no_kvm = choose_machine(image, options, progress, plan.scenario.lab.seed)
+        if machine.accelerator == "tcg":
+            refuse_translated(plan)
+        folder = ResultFolder(results, plan)
+        virtual = machine.accelerator == "icount"
+        instruction = instruction_seconds(machine)
+        job = {
+            "job.json": job_text("measure", instruction_seconds=instruction if virtual else None),
+            "plan.json": plan_to_json(plan),
+        }
+        work = _work(plan, instruction) if virtual else None
+        known = read_speed(version) if work else None
+        progress(_describe_boot(machine, no_kvm, _takes(work, known, options.limit)))
+
+        def keep_boot_speed(busy: float, used: float) -> None:
+            """Learn how fast this machine is, and say what is left to do."""
+            if work and busy > 0 and used > 0:
+                speed = busy / instruction / used
+                keep_speed(version, speed)
+                progress(f"the machine is up, {_takes(work - busy / instruction, speed, options.limit)} to go")
+
+        begun = time.time()
+        try:
+            report = run_job(
+                machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS,
+                booted=keep_boot_speed,
+            )  # fmt: skip
+            raise_reported(report)
+            if report.slept_seconds > _SLEEP and not virtual:
+                raise LabError(
+                    f"this machine slept for {report.slept_seconds:.0f} s while the virtual one ran by its clock, so "
+                    "the figures are void; run it again, or let it count instructions (vm.virtual_time: true), "
+                    "which sleep does not touch"
+                )
+        except (InputError, CapabilityError, VerificationError):
+            remove_folder(folder.path)
+            raise
+        except LabError as error:
+            raise LabError(error.lines, folder.path) from error
+        facts = {
+            "accelerator": machine.accelerator,
+            "virtual_time": virtual,
+            **({"shift": machine.shift} if virtual else {}),
+            **({"why_not_kvm": no_kvm} if no_kvm else {}),
+            "processors": machine.processors,
+            "memory": machine.memory,
+            "qemu": version,
+            "image": image.folder.name,
+            **report.said["facts"],
+            "wall_seconds": round(report.wall_seconds, 3),
+            "processor_seconds": round(report.processor_seconds, 3),
+        }
+        run = load_run(folder.path, unfinished=True)
+        folder.write_json("environment.json", {**run.environment, "vm": facts})
+        # The guest's date is another one in virtual time.
+        times = {
+            name: time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(at))
+            for name, at in (("started", begun), ("finished", time.time()))
+        }
+        folder.write_json("manifest.json", {**run.manifest, **times, "vm": facts})
+        verdict = Verdict[str(run.manifest["verdict"]).upper()]
+        return MeasuredRun(folder, Judgement(verdict, tuple(run.manifest["reasons"])), run.samples)

@@ -65,7 +65,7 @@ def prepare(
         progress(f"planning and proving {number} of {len(sweep.combinations)}: {label}")
         try:
             plan = _plan(combination, Path(sweep.source).parent)
-            missing = engine_named(plan.scenario.engine).missing(plan, lambda text: None)
+            missing = engine_named(plan.scenario.engine).find_missing(plan, lambda text: None)
             wrong = list(missing.problems)
             lacking |= dict.fromkeys(missing.lacking)
         except InputError as error:

@@ -33,7 +33,7 @@ from testbed.ui.cli.vary import VARY, each_variant
 if TYPE_CHECKING:
     from socket import socket
 
-    from testbed.experiments.run.engine import Engine
+    from testbed.experiments.run.in_session import SessionEngine
 
 _RESULTS = Path("results")
 MACHINES = Annotated[
@@ -131,7 +131,7 @@ def run(
 @contextmanager
 def over_machines(
     names: str | None, cluster: str | None, progress: Callable[[str], None], *, insecure: bool
-) -> Iterator[Engine | None]:
+) -> Iterator[SessionEngine | None]:
     """The engine over several machines, where some are named; the connection to them ends with the block.
 
     Raises:
@@ -148,10 +148,10 @@ def over_machines(
         raise InputError.one("--machines", sentence)
     from testbed.engines.machine.cluster import open_cluster
     from testbed.engines.machines.fabric_client import find_machines
-    from testbed.experiments.run.machines import engine_over
+    from testbed.experiments.run.machines import FabricEngine
 
     with open_cluster(cluster, progress, insecure=insecure) as workers:
-        yield engine_over(find_machines(workers.client, [name.strip() for name in names.split(",")]))
+        yield FabricEngine(find_machines(workers.client, [name.strip() for name in names.split(",")]))
 
 
 @app.command(epilog="Examples:\ntestbed up torus4x4\ntestbed up mesh4x4 --name second\ntestbed up torus4x4 --live")
@@ -218,13 +218,15 @@ def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: For
         progress("planning and proving")
         plan = plan_scenario(name, settings)
         plan.require_proof()
-        missing, build = find_lab_engine(plan.scenario)
+        engine = find_lab_engine(plan.scenario)
         chosen = lab or plan.scenario.name
         registry.check_name(chosen)
         looking.join()
         with registry.reserve_name(chosen):
-            missing(replace(plan, scenario=replace(plan.scenario, workloads=())), progress).raise_if_missing()
-            running = build(plan, progress, True)
+            engine.find_missing(
+                replace(plan, scenario=replace(plan.scenario, workloads=())), progress
+            ).raise_if_missing()
+            running = engine.build(plan, progress, keep=True)
             try:
                 built = time.monotonic() - started
                 progress("checking the path of every pair")

@@ -27,9 +27,9 @@ def open_lab(plan: PlannedFabric, progress: Progress | None) -> Iterator[Running
 
     say, core = progress or PrintedSteps(), plan.core
     core.require_proof()
-    missing, build = find_lab_engine(core.scenario)
-    missing(replace(core, scenario=replace(core.scenario, workloads=())), say).raise_if_missing()
-    with build(core, say, False) as running:
+    engine = find_lab_engine(core.scenario)
+    engine.find_missing(replace(core, scenario=replace(core.scenario, workloads=())), say).raise_if_missing()
+    with engine.build(core, say) as running:
         say("checking the path of every pair")
         check_paths(core, running)
         yield RunningLab(plan, running)

@@ -14,7 +14,7 @@ from testbed.base.messages import Facts
 from testbed.engines.ovs import bpf, first_hop
 from testbed.experiments.run import in_session, realtime
 from testbed.experiments.run import lab as ovs
-from testbed.experiments.run.in_session import LabBuilder
+from testbed.experiments.run.in_session import SessionEngine
 from testbed.planning.rates import at_dilation
 from tests.fabrics import plan_of
 
@@ -38,8 +38,18 @@ def lab(monkeypatch):
     return StandIn()
 
 
-def fabric_of(lab):
-    return LabBuilder(lambda plan, progress: lab, lambda engine, lab: {"engine": engine})
+def engine_of(lab):
+    class EngineOfOneLab(SessionEngine):
+        def find_missing(self, plan, progress):
+            raise NotImplementedError
+
+        def open_fabric(self, plan, progress):
+            return lab
+
+        def describe_environment(self, lab):
+            return {"engine": "ovs"}
+
+    return EngineOfOneLab()
 
 
 def folder_of():
@@ -50,7 +60,7 @@ def test_a_lab_that_breaks_ends_and_the_folder_is_named(lab):
     told: list[str] = []
     with (
         pytest.raises(LabError, match=r"^s3 is gone\nwhat was stored until then: results/x\.incomplete$"),
-        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), told.append),
+        engine_of(lab).open_checked(plan_of("mesh", sizes=[2]), folder_of(), told.append),
     ):
         raise LabError("s3 is gone")
     assert lab.ended
@@ -64,7 +74,7 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
     monkeypatch.setattr(in_session, "check_paths", wrong)
     with (
         pytest.raises(LabError, match=r"^the lab is not what the plan says\nwhat was stored until then: results/x"),
-        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        engine_of(lab).open_checked(plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         pytest.fail("a load would run")
     assert lab.ended
@@ -73,7 +83,7 @@ def test_paths_that_are_not_the_plans_are_told_with_the_folder(lab, monkeypatch)
 def test_an_interrupt_ends_the_lab_and_stays_what_it_is(lab):
     with (
         pytest.raises(KeyboardInterrupt),
-        in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
+        engine_of(lab).open_checked(plan_of("mesh", sizes=[2]), folder_of(), lambda text: None),
     ):
         raise KeyboardInterrupt
     assert lab.ended
@@ -83,7 +93,7 @@ def test_what_carries_the_frames_says_what_it_is_before_paths_are_checked(lab):
     stored: list[dict[str, object]] = []
     folder = folder_of()
     folder.write_plan = stored.append
-    with in_session.build_checked_lab(fabric_of(lab), plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
+    with engine_of(lab).open_checked(plan_of("mesh", sizes=[2]), folder, lambda text: None) as session:
         assert session is lab
     assert stored == [{"engine": "ovs"}]
 
@@ -95,10 +105,10 @@ def facts_of(**others):
 
 def test_results_say_what_the_switches_are():
     session = SimpleNamespace(facts=facts_of(datapath="userspace", version="3.1.0"))
-    told = ovs.environment("ovs", session)
+    told = ovs.OpenVSwitchEngine().describe_environment(session)
     assert (told["open_vswitch"], told["datapath"], "switches" in told) == ("3.1.0", "userspace", False)
     session = SimpleNamespace(facts=facts_of(datapath="model", version="testbed 0.9"))
-    told = realtime.environment("realtime", session)
+    told = realtime.RealtimeEngine().describe_environment(session)
     assert (told["switches"], told["datapath"], "open_vswitch" in told) == ("model, testbed 0.9", "model", False)
 
 

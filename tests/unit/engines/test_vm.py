@@ -566,8 +566,8 @@ def ready(monkeypatch, tmp_path):
 
 
 def _run_in_vm(plan, results):
-    vm.find_missing(plan, _quiet).raise_if_missing()
-    return vm.measure(plan, results, _quiet)
+    vm.VirtualMachineEngine().find_missing(plan, _quiet).raise_if_missing()
+    return vm.VirtualMachineEngine().measure(plan, results, _quiet)
 
 
 def test_jobs_outside_the_project_are_refused_at_once(tmp_path, ready):

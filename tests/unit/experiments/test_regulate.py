@@ -21,7 +21,7 @@ from testbed.experiments.regulate.mover import Change, pair_opposite_hosts
 from testbed.experiments.regulate.run import measured_traffic, regulate, require_regulable
 from testbed.experiments.regulate.traffic import of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
-from testbed.experiments.run.engines import engine_named
+from testbed.experiments.run.engines import find_session_engine
 from testbed.experiments.run.loads.context import Context
 from testbed.experiments.run.loads.one_load import LoadRecord
 from testbed.fabric.power import POWER_MODELS
@@ -228,7 +228,9 @@ def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_pa
     plan = make_plan(parse_scenario(f"{text}{loads}lab: {{fast_path: off}}", "test"))
     require_regulable(plan)
     with pytest.raises(InputError) as refused:
-        regulate(plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, engine=engine_named("ovs"))
+        regulate(
+            plan, tmp_path, POWER_MODELS["SF-420"], 1, lambda text: None, engine=find_session_engine(plan.scenario)
+        )
     assert str(refused.value) == (
         "test: machines: have switches that only a controller reaches, and none takes aggregated links; use one "
         "machine, or links.aggregate=false"

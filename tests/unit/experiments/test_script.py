@@ -80,7 +80,9 @@ def test_a_file_that_cannot_run_is_refused_before_a_lab_is_built(tmp_path, text,
 
 def test_engines_without_its_file_or_without_programs_refuse_it(tmp_path):
     script_in(tmp_path)
-    problems = vm.find_missing(plan_of(tmp_path, "run: ./x.sh", "engine: vm"), print).problems
+    problems = vm.VirtualMachineEngine().find_missing(plan_of(tmp_path, "run: ./x.sh", "engine: vm"), print).problems
     assert "for the virtual machine sees only the project" in str(problems[0])
-    problems = simulated.find_missing(plan_of(tmp_path, "run: ./x.sh", "engine: simulate"), print).problems
+    problems = (
+        simulated.SimulatorEngine().find_missing(plan_of(tmp_path, "run: ./x.sh", "engine: simulate"), print).problems
+    )
     assert "none can be simulated" in str(problems[0])

@@ -9,7 +9,7 @@ import pytest
 from testbed.base.errors import CapabilityError, InputError, Problem
 from testbed.experiments.run import lab
 from testbed.experiments.run.engine import Engine, Prerequisites
-from testbed.experiments.run.engines import MODULES, engine_named, run_scenario
+from testbed.experiments.run.engines import engine_named, run_scenario
 from testbed.experiments.run.loads.one_load import RUNNERS, load_labels
 from testbed.planning import make_plan
 from testbed.scenario.engines import ENGINES
@@ -20,7 +20,6 @@ PLAN = make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}\nworkloads: [{k
 
 
 def test_every_engine_of_a_scenario_runs_and_every_load_has_a_runner():
-    assert [*MODULES] == [*ENGINES]
     assert all(isinstance(engine_named(name), Engine) for name in ENGINES)
     assert set(RUNNERS) == set(WORKLOADS)
 
@@ -39,10 +38,14 @@ def test_labels_are_parameters():
     ),
 ])  # fmt: skip
 def test_what_an_engine_lacks_is_told_before_it_starts_anything(monkeypatch, missing, error, sentence):
-    def measure(plan, results, progress):
-        pytest.fail("it was started")
+    class Lacking(Engine):
+        def find_missing(self, plan, progress):
+            return missing
 
-    monkeypatch.setattr(lab, "ENGINE", Engine(lambda plan, progress: missing, measure))
+        def measure(self, plan, results, progress):
+            pytest.fail("it was started")
+
+    monkeypatch.setattr(lab, "OpenVSwitchEngine", Lacking)
     with pytest.raises(error) as raised:
         run_scenario(PLAN, Path("results"), lambda text: None)
     assert str(raised.value) == sentence

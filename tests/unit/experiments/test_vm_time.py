@@ -18,6 +18,7 @@ from testbed.engines.vm.image import Image
 from testbed.experiments.report.facts import settings
 from testbed.experiments.run import vm
 from testbed.experiments.run.dilation.estimate import run_instructions
+from testbed.experiments.run.vm import VirtualMachineEngine
 from testbed.planning import make_plan
 from testbed.results import Run
 from testbed.scenario import parse_scenario
@@ -73,7 +74,7 @@ def _measured(monkeypatch, tmp_path, plan, progress):
         monkeypatch, f"""echo $$ >"$2"; {_UP}; tar -c -f "$1" -C {tmp_path} made; printf '%s\\n' '{done}'; sleep 0.05"""
     )
     monkeypatch.setattr(vm, "load_run", lambda path, unfinished: Run(path, entry, {}, plan, ()))
-    return vm.measure(plan, tmp_path / "results", progress)
+    return VirtualMachineEngine().measure(plan, tmp_path / "results", progress)
 
 
 # --- which time, and why ---------------------------------------------------------------------------------------------
@@ -248,7 +249,9 @@ def test_links_that_would_be_very_slow_in_real_time_are_refused(ready, monkeypat
         match=r"at a dilation of about 1,\d00 only, and above 500 a run takes hours; nothing was started\. Let its "
         r"clock count instructions \(vm\.virtual_time: auto\), use a smaller fabric .*, with a number as lab\.dilation",
     ):
-        vm.measure(_plan(f"{loads}engine: vm\nvm: {{virtual_time: false}}\n"), tmp_path / "results", lambda text: None)
+        VirtualMachineEngine().measure(
+            _plan(f"{loads}engine: vm\nvm: {{virtual_time: false}}\n"), tmp_path / "results", lambda text: None
+        )
     assert not (tmp_path / "results").exists()
 
 
@@ -256,5 +259,5 @@ def test_without_room_for_its_disks_no_machine_is_started(ready, monkeypatch, tm
     _fake_qemu(monkeypatch, "exit 1")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 20))
     with pytest.raises(CapabilityError, match=r"up to 256 MB in .*, which has 10 MB left; nothing was started; make"):
-        vm.measure(_plan(f"{_SMALL}engine: vm\n"), tmp_path / "results", lambda text: None)
+        VirtualMachineEngine().measure(_plan(f"{_SMALL}engine: vm\n"), tmp_path / "results", lambda text: None)
     assert list((tmp_path / "results").iterdir()) == []

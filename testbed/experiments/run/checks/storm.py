@@ -113,12 +113,12 @@ def run_storm(plan: Plan, seconds: float, progress: Callable[[str], None]) -> St
         CapabilityError: nothing was started.
         LabError: the lab broke; nothing is left of it.
     """
-    missing, build = find_lab_engine(plan.scenario)
-    missing(plan, progress).raise_if_missing()
+    engine = find_lab_engine(plan.scenario)
+    engine.find_missing(plan, progress).raise_if_missing()
     rules: dict[str, list[str]] = {}
     for rule in flooding_rules(plan.topology):
         rules[plan.topology.switch_name(rule.switch)] = [format_rule(rule)]
-    with build(plan, progress, False) as lab:
+    with engine.build(plan, progress) as lab:
         progress("one broadcast with the VLANs of the plan")
         vlans = lab.run_broadcast_storm(seconds, INTERVAL)
         progress("one broadcast without VLANs and without a spanning tree")
