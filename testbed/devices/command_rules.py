@@ -219,16 +219,16 @@ def set_allowed(section: Section, name: str, port: PortLines, words: Sequence[st
     """VLANs of a trunk: a list, `none`, `all`, or a change by `add`, `remove`, `except`."""
     del section, name
     port.said = True
-    before = ALL_VLANS if port.scaled_limit is None else port.scaled_limit
+    before = ALL_VLANS if port.allowed_vlans is None else port.allowed_vlans
     verb, rest = (words[0], "".join(words[1:])) if words else ("", "")
     if verb in ("none", "all") and not rest:
-        port.scaled_limit = VlanSet() if verb == "none" else None
+        port.allowed_vlans = VlanSet() if verb == "none" else None
     elif verb in ("add", "remove", "except"):
         vlans = vlans_of(rest)
         changed = {"add": before | vlans, "remove": before - vlans, "except": ALL_VLANS - vlans}
-        port.scaled_limit = changed[verb]
+        port.allowed_vlans = changed[verb]
     else:
-        port.scaled_limit = vlans_of("".join(words))
+        port.allowed_vlans = vlans_of("".join(words))
 
 
 def join_channel(section: Section, name: str, port: PortLines, number: str, rest: Sequence[str] = ()) -> None:

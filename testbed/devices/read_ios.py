@@ -274,7 +274,7 @@ def _set_trunk(port: PortLines, words: list[str], *, negated: bool) -> bool:
         case ["native", "vlan", vlan]:
             port.native = vlan_of(vlan)
         case ["allowed", "vlan", *_] if negated:
-            port.scaled_limit = None
+            port.allowed_vlans = None
         case ["allowed", "vlan", *rest]:
             _allow(port, rest)
         case _:
@@ -330,13 +330,13 @@ def _allow(port: PortLines, words: list[str]) -> None:
     """VLANs of a trunk; without a verb they take the place of what was there."""
     match words:
         case ["none"]:
-            port.scaled_limit = VlanSet()
+            port.allowed_vlans = VlanSet()
         case ["all"]:
-            port.scaled_limit = None
+            port.allowed_vlans = None
         case [("add" | "remove" | "except") as verb, *vlans] if vlans:
-            port.scaled_limit = _change_allowed(port.scaled_limit, verb, vlans_of("".join(vlans)))
+            port.allowed_vlans = _change_allowed(port.allowed_vlans, verb, vlans_of("".join(vlans)))
         case [_, *_]:
-            port.scaled_limit = vlans_of("".join(words))
+            port.allowed_vlans = vlans_of("".join(words))
         case _:
             raise LineError(f'"switchport trunk allowed vlan {" ".join(words)}" is not a list of VLANs')
 

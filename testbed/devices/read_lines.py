@@ -72,7 +72,7 @@ class PortLines:
     mode: str | None = None  # `access`, `trunk`, `general`, `auto` or `desirable`
     access: int | None = None  # VLAN of an access port
     native: int | None = None  # untagged VLAN of a trunk
-    scaled_limit: VlanSet | None = None  # VLANs of a trunk; None for all there are
+    allowed_vlans: VlanSet | None = None  # VLANs of a trunk; None for all there are
     voice: int | None = None  # VLAN of telephones on an access port, tagged
     tagged: VlanSet = _NO_VLANS  # of general mode
     untagged: VlanSet = _VLAN_1  # likewise
@@ -95,7 +95,7 @@ class PortLines:
 
     def as_trunk(self, made: VlanSet) -> BridgePort:
         """The port as a trunk of a switch that has these VLANs."""
-        members = made if self.scaled_limit is None else self.scaled_limit & made
+        members = made if self.allowed_vlans is None else self.allowed_vlans & made
         native = self.native or 1
         return self._port(native, members, VlanSet() if self.tags_native else members & VlanSet.from_ids({native}))
 
@@ -221,7 +221,7 @@ class SwitchLines:
         if mode == "trunk":
             trunks = self.kind != "powerconnect"
             found += [f"{self.kind}-native-vlan"] if trunks and said.native is None else []
-            found += [f"{self.kind}-allowed-vlans"] if trunks and said.scaled_limit is None else []
+            found += [f"{self.kind}-allowed-vlans"] if trunks and said.allowed_vlans is None else []
         elif mode != "general" and said.access is None:
             found.append(f"{self.kind}-access-vlan")
         unlisted = not self.lists_vlans and ((said.access or 1) > 1 or mode == "trunk")

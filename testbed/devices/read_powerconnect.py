@@ -166,7 +166,7 @@ class _Reader:
                 self.switch.problems.append(Problem(self.switch.file, sentence))
             if (
                 port.mode == "trunk"
-                and port.scaled_limit is None
+                and port.allowed_vlans is None
                 and not port.shut
                 and label not in self.switch.channels
             ):
@@ -266,8 +266,8 @@ class _Reader:
             case ["access", "vlan", vlan]:
                 port.access = vlan_of(vlan)
             case ["trunk", "allowed", "vlan", ("add" | "remove") as verb, vlans]:
-                before = port.scaled_limit or VlanSet()
-                port.scaled_limit = before | vlans_of(vlans) if verb == "add" else before - vlans_of(vlans)
+                before = port.allowed_vlans or VlanSet()
+                port.allowed_vlans = before | vlans_of(vlans) if verb == "add" else before - vlans_of(vlans)
             case ["trunk", "native", "vlan", *_] if negated:
                 port.native = None
             case ["trunk", "native", "vlan", vlan]:

@@ -338,7 +338,7 @@ def test_links_go_off_and_on_as_the_load_falls_and_rises(lab, tmp_path, untouche
     outcome, found = regulate_by_load(plan, tmp_path / "results", _QUICK, 1, rule, lambda text: None)
     # A machine that is busy makes figures void, which is no fault of the loop: only what the loop itself can spoil.
     assert not [reason for reason in outcome.reasons if re.search("frames were lost|broke|once|differ|changed", reason)]
-    assert [len(rung.off_links) for rung in found.list_power_levels] == [0, 4]
+    assert [len(rung.off_links) for rung in found.levels] == [0, 4]
     (turn,) = found.turns
     off, on, again = turn.decisions
     assert [(len(one.on), len(one.off)) for one in turn.decisions] == [(0, 4), (4, 0), (0, 4)]

@@ -139,9 +139,7 @@ class ModelClient(LabClient):
         installed, were_off = installed_plan(self)
 
         def switch(links: Collection[int], up: bool) -> None:
-            self.disturb(
-                Disturbance(up=up, channels=tuple(2 * one + trace_path for one in links for trace_path in (0, 1)))
-            )
+            self.disturb(Disturbance(up=up, channels=tuple(2 * one + way for one in links for way in (0, 1))))
 
         mover = Mover(self._file.parent, self.model, installed, plan_from_json(plan), (were_off, off), switch)
         steps = mover.carry_out(limit, wake_up, pause)

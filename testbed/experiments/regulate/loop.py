@@ -81,7 +81,7 @@ class LoopResult:
 
     rule: Rule  # it decided by
     model: PowerModel  # of all switches
-    list_power_levels: tuple[LinkChoice, ...]  # plans from all links on to the fewest
+    levels: tuple[LinkChoice, ...]  # plans from all links on to the fewest
     watts: tuple[float, ...]  # of all switches with each of them
     turns: tuple[LoopRound, ...]
     compared: tuple[BeforeAfter, ...]  # each load with all links on and with the loop
@@ -98,11 +98,11 @@ class LoopResult:
 
         Of what they would have taken in the same time with all links on, so that how long loads took is not in it.
         """
-        levels = {len(rung.off_links): watts for rung, watts in zip(self.list_power_levels, self.watts, strict=True)}
+        watts_of = {len(rung.off_links): watts for rung, watts in zip(self.levels, self.watts, strict=True)}
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
         took = 0.0
         for turn in self.turns:
-            steps = [(at, levels[off]) for at, off in turn.off]
+            steps = [(at, watts_of[off]) for at, off in turn.off]
             took += sum(integral(steps, load.begin, load.end) for load in turn.loads)
         return 1 - took / (self.watts[0] * ran) if ran else 0.0
 
@@ -111,7 +111,7 @@ class LoopResult:
         """Share of all links' time that links were off while loads ran with the loop."""
         ran = sum(load.end - load.begin for turn in self.turns for load in turn.loads)
         off = sum(integral(turn.off, load.begin, load.end) for turn in self.turns for load in turn.loads)
-        return off / (ran * self.list_power_levels[0].plan.wiring.link_count) if ran else 0.0
+        return off / (ran * self.levels[0].plan.wiring.link_count) if ran else 0.0
 
     def as_object(self) -> dict[str, object]:
         """All of it, as plain data."""
@@ -121,7 +121,7 @@ class LoopResult:
             "wake_up": self.model.off_on,
             "ladder": [
                 {"off": list(rung.names), "watts": watts, "digest": rung.plan.digest}
-                for rung, watts in zip(self.list_power_levels, self.watts, strict=True)
+                for rung, watts in zip(self.levels, self.watts, strict=True)
             ],
             "joules": dict(zip(("all_links", "by_load"), self.joules, strict=True)),
             "off_share": self.off_share,

@@ -272,8 +272,8 @@ def _tabulate_comparison(then: str, compared: Sequence[BeforeAfter], *rows: Sequ
 
 def _loop_lines(found: LoopResult) -> list[str]:
     """What the loop did, in words."""
-    links, (before, after) = found.list_power_levels[0].plan.wiring.link_count, found.joules
-    rungs = zip(found.list_power_levels, found.watts, strict=True)
+    links, (before, after) = found.levels[0].plan.wiring.link_count, found.joules
+    rungs = zip(found.levels, found.watts, strict=True)
     counts = ", ".join(f"{links - len(rung.off_links)} links on ({watts:.1f} W)" for rung, watts in rungs)
     lines = [f"proved plans: {counts}"]
     for number, turn in enumerate(found.turns, 1):

@@ -199,7 +199,7 @@ def test_vlans_of_ports_are_held_as_bits():
     switch = SwitchLines("x.txt", "ios")
     for number in range(100):
         port = switch.port(f"p{number}")
-        port.mode, port.said, port.scaled_limit = "trunk", True, vlans_of("1-4094")
+        port.mode, port.said, port.allowed_vlans = "trunk", True, vlans_of("1-4094")
     bridge, _ = switch.finish("x")
     assert all(isinstance(port.members, VlanSet) for port in bridge.ports.values())
     assert sum(sys.getsizeof(VlanSet.from_ids(port.members).bits) for port in bridge.ports.values()) < 100_000
