@@ -150,6 +150,9 @@ class _Reader:
         if found is None and of == "port":
             sentence = f'{", ".join(section.ports)[:60]}: "{text}" may decide which frames pass, and is not understood'
             switch.not_understood(number, sentence)
+        elif found is None and self._is_indented_elsewhere(words):
+            sentence = f'"{text[:80]}" is of a port or a VLAN and stands below none; keep the indentation of the file'
+            switch.not_understood(number, sentence)
         elif found is None:
             switch.pass_over("lines that are not of ports")
         elif found[0].does == PASSED_OVER:
@@ -161,6 +164,12 @@ class _Reader:
                 port.lines.append(f"{switch.file} line {number}: {text}")
             values = _values(found[1], words, self._commands.ports_of)
             self._do(found[0].does, of, values)
+
+    def _is_indented_elsewhere(self, words: Sequence[str]) -> bool:
+        """Whether a line at the beginning of its line says something of ports or VLANs."""
+        return any(
+            rule.does != PASSED_OVER and _fits(said, words) for of in ("port", "vlan") for said, rule in self._rules[of]
+        )
 
     def _do(self, does: Callable[..., None], of: str, values: Sequence[Any]) -> None:
         if of == "port":

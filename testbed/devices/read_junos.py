@@ -170,6 +170,11 @@ RULES: dict[str, Outcome] = {
     "protocols mstp REST": _start_stp,
     "protocols vstp REST": _start_stp,
     "protocols stp REST": _start_stp,
+    "protocols mvrp REST": "not understood",
+    "protocols gvrp REST": "not understood",
+    "protocols protection-group REST": "not understood",
+    "routing-instances REST": "not understood",
+    "bridge-domains REST": "not understood",
     "groups REST": "not understood",
     "apply-groups REST": "not understood",
     "ethernet-switching-options static REST": "not understood",
@@ -222,6 +227,7 @@ def _carry_out(said: _Said, number: int, words: Sequence[str]) -> None:
             values = [word for one, word in zip(head, words, strict=False) if one == "WORD"]
             does(said, *values)
         return
+    said.switch.pass_over(f"statements of {words[0]}" if words else "empty statements")
 
 
 def _settle(said: _Said) -> None:

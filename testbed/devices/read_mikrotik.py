@@ -75,6 +75,7 @@ _UNCLEAR = (
     "/interface ethernet switch vlan", "/interface ethernet switch port-isolation", "/interface bridge calea",
 )  # fmt: skip
 _WORD = re.compile(r"(\S+?)=(.*)")
+_CUT_OFF = "\\"  # in place of a command whose last line is missing
 
 
 @dataclass(slots=True)
@@ -198,6 +199,9 @@ def _members(own: str, said: _Said) -> tuple[dict[str, VlanSet], dict[str, VlanS
 
 
 def _read_line(said: _Said, place: str, section: str, text: str) -> None:
+    if text == _CUT_OFF:
+        said.problems.append(Problem(place, "goes on in a line that is not there, so the file is cut off"))
+        return
     if section.startswith(_UNCLEAR):
         sentence = f'"{section} {text[:60]}" may decide which frames pass, and is not understood'
         said.unclear.append(Problem(place, sentence))
@@ -211,7 +215,7 @@ def _read_line(said: _Said, place: str, section: str, text: str) -> None:
         said.problems.append(Problem(place, "a quotation mark is not closed, so the file may be cut off"))
         return
     pairs = {found[1]: found[2] for word in words[1:] if (found := _WORD.fullmatch(word))}
-    if words[0] not in ("add", "set"):
+    if words[0] not in ("add", "set") or len(pairs) < len(words) - 1:
         said.unclear.append(Problem(place, f'"{text[:60]}" is not understood; save what /export prints'))
         return
     for key, value in pairs.items():
@@ -224,7 +228,7 @@ def _read_line(said: _Said, place: str, section: str, text: str) -> None:
 
 
 def _lines(text: str, file: str) -> Iterator[tuple[str, str, str]]:
-    """Place, section and text of each command; a backslash goes on with the next line."""
+    """Place, section and text of each command, or _CUT_OFF; a command with a backslash goes on in the next line."""
     section, whole, first = "", "", 0
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -243,3 +247,5 @@ def _lines(text: str, file: str) -> Iterator[tuple[str, str, str]]:
         else:
             yield f"{file} line {first}", section, whole
         whole = ""
+    if whole:
+        yield f"{file} line {first}", section, _CUT_OFF

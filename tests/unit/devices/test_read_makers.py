@@ -168,11 +168,29 @@ def test_what_no_table_has_is_told_with_its_line(dialect):
         ("arista-eos", "interface Ethernet1\n  switchport access vlan 5000\n", "not a range of VLANs"),
         ("arista-eos", "interface Ethernet1\n--More--\n", "stopped between two pages"),
         ("procurve", "vlan 10\n  untagged 5-2\n", "is not a range of ports"),
+        ("mikrotik", "/interface bridge\nadd name=br\n/interface bridge port\nadd bridge=br \\\n", "is cut off"),
     ],
 )
 def test_what_cannot_be_read_is_a_sentence(dialect, lines, sentence):
     problems = ONLY_READ[dialect].read("s1", {"s1.txt": lines})[1]
     assert any(sentence in str(problem) for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("dialect", "lines"),
+    [
+        ("arista-eos", "vlan 10\ninterface Ethernet1\nswitchport access vlan 10\n"),
+        ("cisco-nxos", "system default switchport\nvlan 10\ninterface Ethernet1/1\nswitchport access vlan 10\n"),
+        ("procurve", "interface 1\n   enable\nvlan 10\nuntagged 1\n"),
+        ("mikrotik", "/interface bridge\nadd name=br\n/interface ethernet\nset ether1 disabled=yes\n"),
+        ("junos", "set interfaces ge-0/0/1 unit 0 family ethernet-switching\nset protocols mvrp interface all\n"),
+    ],
+)
+def test_what_would_be_passed_over_in_silence_is_told(dialect, lines):
+    """Lines that have lost their indentation, settings by number or name, VLANs that switches make themselves."""
+    unclear = ONLY_READ[dialect].read("s1", {"s1.txt": lines})[0].reading.unclear
+    assert len(unclear) == 1
+    assert lines.splitlines()[-1].removeprefix("set ").split()[0] in str(unclear[0])
 
 
 @pytest.mark.parametrize(
