@@ -91,7 +91,9 @@ def test_help_and_table_have_the_order_of_what_runs(monkeypatch):
     ring, nothing_missing = Ring(), SimpleNamespace(raise_if_missing=lambda: None)
     monkeypatch.setattr(
         "testbed.experiments.run.checks.storm.find_lab_engine",
-        lambda scenario: (lambda plan, progress: nothing_missing, lambda plan, progress, keep: nullcontext(ring)),
+        lambda scenario: SimpleNamespace(
+            find_missing=lambda plan, progress: nothing_missing, build=lambda plan, progress: nullcontext(ring)
+        ),
     )
     monkeypatch.setattr("testbed.ui.cli.output.results.width", 200)
     load_commands()
