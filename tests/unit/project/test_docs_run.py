@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.plug_ins import forget_plugins
 from tests.shown_commands import HOW, ROOT, TUTORIALS, Here, Left, Planned, every, how, words_of
 from tests.unit.devices.test_read_running import PLANS, SHOWN
 from tests.unit.ui.test_cli_surface import typed
@@ -41,6 +42,8 @@ def prepared(tmp_path, monkeypatch):
     """A folder with the files that pages speak of."""
     monkeypatch.chdir(tmp_path)
     lay_out()
+    yield
+    forget_plugins()  # else the tables of this process have them in other tests
 
 
 def lay_out() -> None:

@@ -20,6 +20,7 @@ from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import plugins
 from testbed.scenario.read_scenario import as_dict, scenario_of_blocks
 from testbed.ui.testing import FABRICS, check_routing
+from tests.plug_ins import forget_plugins
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "plugins"
 HEAD = """
@@ -47,19 +48,13 @@ ROUTINGS = {{"{name}": RoutingKind(Options, route, "a test", {any}, "{assignment
 """
 
 
-def _forget_all():
-    for origin in {owner.origin for owner in plugins._OWNERS.values()}:
-        plugins.forget(origin)
-    plugins._BROKEN.clear()
-
-
 @pytest.fixture(autouse=True)
 def tables_as_they_were():
-    _forget_all()  # also what scenarios of other tests have brought into this process
+    forget_plugins()  # also what scenarios of other tests have brought into this process
     before = {name: dict(group.table) for name, group in plugins.GROUPS.items()}
     with trust.decide_trust_with(lambda file: True):  # tests of trust have a file of their own
         yield
-    _forget_all()
+    forget_plugins()
     assert {name: dict(group.table) for name, group in plugins.GROUPS.items()} == before
 
 
