@@ -162,8 +162,10 @@ def test_a_torus_over_two_machines_is_as_its_plan_says(pair, tmp_path):
     (tmp_path / "name.sh").write_text("#!/bin/sh\nsleep 2\necho $TESTBED_HOST\n")
     (tmp_path / "name.sh").chmod(0o755)
     done = pair.testbed("run", write(tmp_path, _TORUS), *pair.options, "--results", str(tmp_path), "--format", "json")
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode in (0, 1, 3), done.stderr
     run = load_run(Path(json.loads(done.stdout)["results"]))
+    # A machine that is busy makes figures void, which is no fault of the division: only what that can spoil.
+    assert not [why for why in run.manifest["reasons"] if re.search("lost|broke|once|differ|changed", why)]
     parts = run.environment["machines"]
     assert sorted(parts) == ["a", "b"]
     assert [len(parts[name]["switches"]) for name in ("a", "b")] == [8, 8]
