@@ -216,10 +216,10 @@ def test_a_link_dies_and_comes_back():
 
 
 class Caches:
-    """Flows that switches keep of rules that were removed: their VLANs say "drop"."""
+    """Flows that switches keep of rules that were removed, by switch and place in its tables: they say "drop"."""
 
     def __init__(self, *, reached: bool) -> None:
-        self.reached, self.forgotten, self.drops = reached, 0, set[int]()
+        self.reached, self.forgotten, self.drops = reached, 0, set[tuple[int, Content]]()
 
     def forget(self) -> bool:
         self.forgotten += 1
@@ -245,8 +245,10 @@ def test_flows_are_forgotten_before_vlans_come_back_and_not_otherwise(monkeypatc
 
     def sent(number: int, add: Iterable[Rule] = (), remove: Iterable[Rule] = ()) -> None:
         add, remove = list(add), list(remove)
-        caches.drops.update(vlans_of(remove))
-        met.update(caches.drops & vlans_of(rule for rule in add if sets_pvid(rule)))
+        caches.drops.update((number, place(rule)) for rule in remove)
+        begins = vlans_of(rule for rule in add if sets_pvid(rule))
+        back = [fakes.tables[there][where] for there, where in caches.drops.copy() if where in fakes.tables[there]]
+        met.update(begins & vlans_of(back))  # frames that go by rules which are there, and meet what is kept
         send(number, add, remove)
 
     monkeypatch.setattr("controllers.segments.time.sleep", waited)
