@@ -1,4 +1,4 @@
-"""`python -m controllers NAME --plan FILE`: run a controller in the foreground."""
+"""`python -m controllers NAME --plan FILE`: run a controller in the foreground (installed: testbed.controllers)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from controllers.election import Election, lock_of
-from controllers.framework import run_app
-from controllers.refused import RefusedError, refuse_plan
 from testbed.base.errors import TestbedError
 from testbed.planning.stored import read_stored
+
+from .election import Election, lock_of
+from .framework import run_app
+from .refused import RefusedError, refuse_plan
 
 
 class Name(str, Enum):
@@ -64,7 +65,7 @@ def main(
     if not dilation and made.scenario.lab.dilation == "auto":
         sys.exit(_refuse(f"{plan}: its dilation is auto; give that of the links, such as --dilation 200"))
     run_app(
-        f"controllers.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
+        f"{__package__}.{name.value}", host, port, plan=str(plan), dilation=dilation, status_host=host,
         status_port=status_port, check_every=check_every, daemons=str(daemons or ""),
     )  # fmt: skip
 

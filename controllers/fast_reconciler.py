@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from controllers.reconciler import Reconciler
-from controllers.switches import SwitchError
-from controllers.wire import by_switch, differences, place, vlans_of
 from testbed.base.model import Rule
 from testbed.fabric.openflow.tables import Priority
 from testbed.planning.failover.rules import sets_pvid
+
+from .reconciler import Reconciler
+from .switches import SwitchError
+from .wire import by_switch, differences, place, vlans_of
 
 _AT_ONCE = 16
 

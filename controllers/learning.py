@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from controllers.reconciler import Reconciler
-from controllers.refused import RefusedError
-from controllers.switch_tagged import SwitchTagged
-from controllers.switches import Switches
-from controllers.wire import Content, content
 from testbed.base.model import LearningPlan
 from testbed.fabric.openflow.compile import entry_rules
 from testbed.planning import Plan
+
+from .reconciler import Reconciler
+from .refused import RefusedError
+from .switch_tagged import SwitchTagged
+from .switches import Switches
+from .wire import Content, content
 
 
 class LearningReconciler(Reconciler):

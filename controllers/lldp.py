@@ -7,8 +7,9 @@ import struct
 from importlib import import_module
 from typing import Any
 
-from controllers.framework import BASE
 from testbed.fabric.openflow.admission import LLDP_GROUP
+
+from .framework import BASE
 
 _lldp: Any = import_module(f"{BASE}.lib.packet.lldp")
 _ethernet: Any = import_module(f"{BASE}.lib.packet.ethernet")

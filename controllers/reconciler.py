@@ -8,9 +8,15 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from controllers.refused import RefusedError, refuse_plan, same_fabric
-from controllers.switches import SwitchError, Switches
-from controllers.wire import (
+from testbed.base.errors import InputError
+from testbed.base.model import Rule
+from testbed.fabric.transition import Step, transition_between, transition_deadlock, transition_problems
+from testbed.fabric.transition.steps import drain_seconds
+from testbed.planning import Plan
+
+from .refused import RefusedError, refuse_plan, same_fabric
+from .switches import SwitchError, Switches
+from .wire import (
     Content,
     add_message,
     by_switch,
@@ -19,11 +25,6 @@ from controllers.wire import (
     remove_flow_message,
     remove_message,
 )
-from testbed.base.errors import InputError
-from testbed.base.model import Rule
-from testbed.fabric.transition import Step, transition_between, transition_deadlock, transition_problems
-from testbed.fabric.transition.steps import drain_seconds
-from testbed.planning import Plan
 
 _ATTEMPTS = 3
 # s after which a switch goes by rules that it has confirmed: Open vSwitch brings the flows of its datapath into step in

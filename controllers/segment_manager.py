@@ -8,14 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from controllers.datapaths import forget_flows
-from controllers.election import Election, lock_of
-from controllers.framework import MAIN_DISPATCHER, cfg, ofp_event, on
-from controllers.lldp import read
-from controllers.reconciler import Reconciler
-from controllers.segments import SegmentReconciler, is_down
-from controllers.switch_tagged import SwitchTagged
 from testbed.planning import Plan
+
+from .datapaths import forget_flows
+from .election import Election, lock_of
+from .framework import MAIN_DISPATCHER, cfg, ofp_event, on
+from .lldp import read
+from .reconciler import Reconciler
+from .segments import SegmentReconciler, is_down
+from .switch_tagged import SwitchTagged
 
 # A switch that answers nothing for as long is taken for dead; s.
 _ECHO_EVERY, _UNANSWERED = 0.5, 2

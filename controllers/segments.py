@@ -14,12 +14,6 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from controllers.election import Election
-from controllers.fast_reconciler import FastReconciler
-from controllers.reconciler import TAKEN_OVER, new_generation
-from controllers.refused import RefusedError
-from controllers.switches import SwitchError, Switches
-from controllers.wire import by_switch, vlans_of
 from testbed.base.errors import TestbedError
 from testbed.base.model import Ints, LocalPlan, Rule
 from testbed.fabric.openflow.admission import lldp_rules
@@ -29,6 +23,13 @@ from testbed.planning.failover.collected import CollectedTopology, End
 from testbed.planning.failover.manager import SegmentManager
 from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
 from testbed.planning.failover.tables import Tables
+
+from .election import Election
+from .fast_reconciler import FastReconciler
+from .reconciler import TAKEN_OVER, new_generation
+from .refused import RefusedError
+from .switches import SwitchError, Switches
+from .wire import by_switch, vlans_of
 
 _LOOK_EVERY = 0.01
 # A switch that disconnects and is back within this was not dead; s.

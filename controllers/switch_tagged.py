@@ -7,7 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from controllers.framework import (
+from testbed.base.errors import TestbedError
+from testbed.base.served import REFUSED, WRONG, serve_status
+from testbed.base.units import TimeScale
+from testbed.planning import Plan
+from testbed.planning.stored import proved_plan, read_stored
+
+from .framework import (
     DEAD_DISPATCHER,
     HANDSHAKE_DISPATCHER,
     MAIN_DISPATCHER,
@@ -17,14 +23,9 @@ from controllers.framework import (
     ofproto_v1_3,
     on,
 )
-from controllers.reconciler import Reconciler
-from controllers.refused import RefusedError
-from controllers.switches import Switches
-from testbed.base.errors import TestbedError
-from testbed.base.served import REFUSED, WRONG, serve_status
-from testbed.base.units import TimeScale
-from testbed.planning import Plan
-from testbed.planning.stored import proved_plan, read_stored
+from .reconciler import Reconciler
+from .refused import RefusedError
+from .switches import Switches
 
 cfg.CONF.register_opts(
     [

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from controllers.encode import add_bytes, remove_bytes
-from controllers.lldp import TRANSACTION, packet_out
-from controllers.wire import Content, bundle, content, rule_of
 from testbed.base.model import Rule
 from testbed.fabric.openflow.tables import LEARNED
+
+from .encode import add_bytes, remove_bytes
+from .lldp import TRANSACTION, packet_out
+from .wire import Content, bundle, content, rule_of
 
 ANSWER_LIMIT = 10.0
 _BUNDLE_DONE = "committed"

@@ -100,6 +100,8 @@ def look_module(words: list[str]) -> None:
     module, rest = words[2], words[3:]
     if module == "benchmarks":
         asked(rest)
+    elif module == "testbed.controllers":  # of the wheel: tests/unit/project/test_installed.py
+        assert rest == []
     elif module == "controllers":
         app = typer.Typer()
         app.command()(importlib.import_module("controllers.__main__").main)
@@ -142,7 +144,7 @@ OTHERS: list[tuple[str, Check | Left]] = [
     (r"(\.venv/bin/)?python3? -m pip wheel", Left("tests/unit/project/test_installed.py makes one in the same way")),
     (r"source \.venv/bin/activate", Left("changes the shell that it is typed into; scripts/setup makes the file")),
     (r"git archive", Left("tests/unit/ui/test_exercises.py packs so")),
-    (r"python -m (benchmarks|controllers)\b", Check(look_module)),
+    (r"python -m (benchmarks|(testbed\.)?controllers)\b", Check(look_module)),
     (r"(bash …/share/)?scripts/[\w-]+( |$)", Check(look_script)),
     (r"benchmarks/certificates.py", Check(lambda words: read_by("benchmarks.certificates", words[1:]))),
     (r"dask (scheduler|worker)", Check(look_dask)),

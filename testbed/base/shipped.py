@@ -8,10 +8,12 @@ from pathlib import Path
 
 from testbed.base.version import __version__
 
-PACKAGES = Path(__file__).resolve().parents[2]  # `testbed` and `controllers` are in it
+PACKAGES = Path(__file__).resolve().parents[2]  # `testbed` is in it, and in a clone `controllers`
 _INSIDE = Path(__file__).resolve().parents[1] / "share"  # as pyproject.toml maps them
 IN_CLONE = not _INSIDE.is_dir()
 SHARE = PACKAGES if IN_CLONE else _INSIDE  # scenarios/, mpi_jobs/, papers/, scripts/, locks/ are in it
+CONTROLLERS = "controllers" if IN_CLONE else "testbed.controllers"  # the package of controllers
+DISTRIBUTION = "loopfabric"  # what pip calls the project: in registries `testbed` is somebody else's
 CACHE = Path("/var/cache/testbed")  # what root builds and keeps: images, boxes, MPI programs of an installed package
 _SCRIPT = SHARE / "scripts" / "setup"
 
@@ -24,19 +26,17 @@ def setup(what: str = "system") -> str:
 
 
 def install_extra(name: str) -> str:
-    """What to type for the packages of an extra, `cluster` or `notebook`.
-
-    The registries' package of this name is somebody else's.
-    """
+    """What to type for the packages of an extra, `cluster` or `notebook`."""
     if IN_CLONE:
         return f"in {PACKAGES}: .venv/bin/pip install -e '.[{name}]'"
-    return (
-        f"pip install './testbed-{__version__}-py3-none-any.whl[{name}]', with the wheel that this was installed from"
-    )
+    wheel = f"{DISTRIBUTION}-{__version__}-py3-none-any.whl"
+    return f"pip install './{wheel}[{name}]', with the wheel that this was installed from"
 
 
 def find_part(name: str) -> Path:
     """Where a file or folder of the project is, given its name at the top of a clone."""
+    if name == "controllers" and not IN_CLONE:
+        return PACKAGES / "testbed" / name
     return (PACKAGES if name in ("testbed", "controllers") else SHARE) / name
 
 

@@ -48,7 +48,8 @@ def _filter_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     parts = Path(member.name).parts
     built = parts[0] == "mpi_jobs" and "build" in parts  # linked with the libraries of this machine
     stale = "__pycache__" in parts[:-1] and not member.name.endswith(_COMPILED)
-    shared = parts[:2] == ("testbed", "share")  # of an installed package: the other parts, once more
+    # Of an installed package: the other parts, once more.
+    shared = parts[:2] in (("testbed", "share"), ("testbed", "controllers"))
     if built or stale or shared or not (member.isfile() or member.isdir() or member.issym()):
         return None
     if parts[0] == "mpi_jobs":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import zipfile
+from importlib import metadata
 
 import pytest
 
@@ -40,6 +41,32 @@ def test_it_holds_what_the_program_reads_and_nothing_that_was_built(installed):
     assert "testbed/share/exercises/01-storm/start/ring.yaml" in names
     assert not [name for name in names if "solutions" in name], "students get the wheel"
     assert not [name for name in names if "/build/" in name or "__pycache__" in name or name.startswith("tests")]
+
+
+@pytest.mark.slow
+def test_it_puts_nothing_of_a_general_name_into_the_environment(installed):
+    names = zipfile.ZipFile(installed.wheel).namelist()
+    version = metadata.version("loopfabric")
+    assert {name.partition("/")[0] for name in names} == {"testbed", f"loopfabric-{version}.dist-info"}
+    assert installed.wheel.name == f"loopfabric-{version}-py3-none-any.whl"
+    assert "testbed/controllers/switch_tagged.py" in names
+
+
+@pytest.mark.slow
+def test_controllers_of_the_wheel_start_and_go_to_the_virtual_machine(installed, tmp_path):
+    python = installed.environment / "bin" / "python"
+    command = [python, "-I", "-m", "testbed.controllers", "learning", "--plan", "missing.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("missing.json: ")
+    packed = (
+        "import tarfile; from pathlib import Path; from testbed.engines.vm.project import LAB_PARTS, pack_project; "
+        "pack_project(Path('p.tar'), {}, LAB_PARTS); print(*tarfile.open('p.tar').getnames(), sep='\\n')"
+    )
+    done = subprocess.run([python, "-I", "-c", packed], cwd=tmp_path, capture_output=True, text=True, check=True)
+    names = done.stdout.splitlines()
+    assert "controllers/learning.py" in names
+    assert [name for name in names if name.startswith(("testbed/controllers", "testbed/share"))] == []
 
 
 @pytest.mark.slow

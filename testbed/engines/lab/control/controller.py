@@ -19,6 +19,7 @@ from typing import Any
 from testbed.base.errors import LabError
 from testbed.base.isolated import make_module_command
 from testbed.base.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
+from testbed.base.shipped import CONTROLLERS
 from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.commands import FIRST
 from testbed.engines.lab.hosts.names import OPEN_VSWITCH, PLAN
@@ -53,7 +54,7 @@ class Controller:
         self.name, self._at, self._number = name, at, number
         daemons = ("--daemons", str(folder / OPEN_VSWITCH)) if all_here else ()
         self._program = ("testbed.engines.realtime.manager",) if model else (
-            "controllers", name, "--host", at, "--port", str(_switch_port(number)), *daemons
+            CONTROLLERS, name, "--host", at, "--port", str(_switch_port(number)), *daemons
         )  # fmt: skip
         self._status_port = _STATUS_PORT + number - 1
         self._plan, self._log = (
