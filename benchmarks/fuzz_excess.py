@@ -15,7 +15,7 @@ from testbed.base.limits import parse_json
 from testbed.devices.audit import audit
 from testbed.devices.audit.read_folder import read_network
 from testbed.experiments.sweep.read_sweep import parse_sweep
-from testbed.planning.stored import proved_plan
+from testbed.planning.prove_stored import proved_plan
 from testbed.results.samples import samples_from_csv
 from testbed.scenario import parse_scenario
 from testbed.scenario.fabric_file import read_fabric

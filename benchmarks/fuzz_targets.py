@@ -26,15 +26,15 @@ from testbed.devices.audit.read_folder import read_network
 from testbed.experiments.report import render_report, rich_table
 from testbed.experiments.sweep.read_sweep import parse_sweep
 from testbed.planning import Plan, make_plan
+from testbed.planning.prove_stored import proved_plan
 from testbed.planning.store import plan_to_json
-from testbed.planning.stored import proved_plan
 from testbed.planning.summary import summary
 from testbed.results import load_run
 from testbed.results.samples import samples_from_csv
 from testbed.scenario import parse_scenario
 from testbed.scenario.fabric_file import READERS, read_fabric
 from testbed.scenario.workloads import mpi
-from testbed.scenario.workloads.link_words import read_words
+from testbed.scenario.workloads.link_settings import read_words
 from testbed.scenario.workloads.mpi_output import JobOutputError
 from testbed.scenario.workloads.mpi_placement import Ranks
 from testbed.ui.teaching import student_config

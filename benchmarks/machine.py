@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.command import ROOT
 from benchmarks.table import Figure, median_text, progress
-from testbed.base.shipped import CACHE
+from testbed.base.resources import CACHE
 from testbed.engines.vm.image import build_image
 
 PARTS = ("image", "boot")

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.table import Figure, median_text, progress
 from testbed.base.model import Ints, Topology
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.stp import StpOptions, route_stp
 from testbed.planning.scenario_fabric import build_fabric
 from testbed.scenario import parse_scenario

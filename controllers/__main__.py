@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from testbed.base.errors import TestbedError
-from testbed.planning.stored import read_stored
+from testbed.planning.prove_stored import read_stored
 
 from .election import Election, lock_of
 from .framework import run_app
-from .refused import RefusedError, refuse_plan
+from .unsupported import RefusedError, refuse_plan
 
 
 class Name(str, Enum):

@@ -10,9 +10,9 @@ from testbed.base.model import Rule
 from testbed.fabric.openflow.tables import Priority
 from testbed.planning.failover.rules import sets_pvid
 
+from .openflow_messages import by_switch, differences, place, vlans_of
 from .reconciler import Reconciler
 from .switches import SwitchError
-from .wire import by_switch, differences, place, vlans_of
 
 _AT_ONCE = 16
 

@@ -9,11 +9,11 @@ from testbed.base.model import LearningPlan
 from testbed.fabric.openflow.compile import entry_rules
 from testbed.planning import Plan
 
+from .openflow_messages import Content, content
 from .reconciler import Reconciler
-from .refused import RefusedError
 from .switch_tagged import SwitchTagged
 from .switches import Switches
-from .wire import Content, content
+from .unsupported import RefusedError
 
 
 class LearningReconciler(Reconciler):

@@ -14,9 +14,7 @@ from testbed.fabric.transition import Step, transition_between, transition_deadl
 from testbed.fabric.transition.steps import drain_seconds
 from testbed.planning import Plan
 
-from .refused import RefusedError, refuse_plan, same_fabric
-from .switches import SwitchError, Switches
-from .wire import (
+from .openflow_messages import (
     Content,
     add_message,
     by_switch,
@@ -25,6 +23,8 @@ from .wire import (
     remove_flow_message,
     remove_message,
 )
+from .switches import SwitchError, Switches
+from .unsupported import RefusedError, refuse_plan, same_fabric
 
 _ATTEMPTS = 3
 # s after which a switch goes by rules that it has confirmed: Open vSwitch brings the flows of its datapath into step in

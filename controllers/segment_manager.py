@@ -10,9 +10,9 @@ from typing import Any
 
 from testbed.planning import Plan
 
-from .datapaths import forget_flows
 from .election import Election, lock_of
 from .framework import MAIN_DISPATCHER, cfg, ofp_event, on
+from .kernel_flows import forget_flows
 from .lldp import read
 from .reconciler import Reconciler
 from .segments import SegmentReconciler, is_down

@@ -19,17 +19,17 @@ from testbed.base.model import Ints, LocalPlan, Rule
 from testbed.fabric.openflow.admission import lldp_rules
 from testbed.fabric.transition.steps import drain_seconds
 from testbed.planning import Plan
-from testbed.planning.failover.collected import CollectedTopology, End
-from testbed.planning.failover.manager import SegmentManager
+from testbed.planning.failover.lldp_topology import CollectedTopology, End
 from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules, sets_pvid
+from testbed.planning.failover.segment_manager import SegmentManager
 from testbed.planning.failover.tables import Tables
 
 from .election import Election
 from .fast_reconciler import FastReconciler
+from .openflow_messages import by_switch, vlans_of
 from .reconciler import TAKEN_OVER, new_generation
-from .refused import RefusedError
 from .switches import SwitchError, Switches
-from .wire import by_switch, vlans_of
+from .unsupported import RefusedError
 
 _LOOK_EVERY = 0.01
 # A switch that disconnects and is back within this was not dead; s.

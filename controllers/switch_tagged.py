@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import TestbedError
-from testbed.base.served import REFUSED, WRONG, serve_status
+from testbed.base.http_status import REFUSED, WRONG, serve_status
 from testbed.base.units import TimeScale
 from testbed.planning import Plan
-from testbed.planning.stored import proved_plan, read_stored
+from testbed.planning.prove_stored import proved_plan, read_stored
 
 from .framework import (
     DEAD_DISPATCHER,
@@ -24,8 +24,8 @@ from .framework import (
     on,
 )
 from .reconciler import Reconciler
-from .refused import RefusedError
 from .switches import Switches
+from .unsupported import RefusedError
 
 cfg.CONF.register_opts(
     [

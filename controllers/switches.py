@@ -12,9 +12,9 @@ from typing import Any
 from testbed.base.model import Rule
 from testbed.fabric.openflow.tables import LEARNED
 
-from .encode import add_bytes, remove_bytes
 from .lldp import TRANSACTION, packet_out
-from .wire import Content, bundle, content, rule_of
+from .openflow_bytes import add_bytes, remove_bytes
+from .openflow_messages import Content, bundle, content, rule_of
 
 ANSWER_LIMIT = 10.0
 _BUNDLE_DONE = "committed"

@@ -24,7 +24,7 @@ from testbed.fabric.topologies.faults import Faults
 from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.scenario import TOPOLOGY_BLOCKS
 from testbed.scenario.engines import Simulator, VmOptions
-from testbed.scenario.models import key_of
+from testbed.scenario.parameter_models import key_of
 from testbed.scenario.schema import schema
 from testbed.scenario.spec import LabSettings, Links
 from testbed.scenario.workloads import WORKLOADS

@@ -4,7 +4,7 @@ That is taken back here; what has been imported until then, Python's own modules
 looked for there. Where the folder is not one's own, the console script is the way, or `python -I -m testbed`.
 """
 
-from testbed.base.isolated import isolate
+from testbed.base.python_isolation import isolate
 
 isolate()
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from testbed.base.model import Routes, Topology
 from testbed.fabric.routing import RoutingKind
-from testbed.fabric.routing.common import explicit_routes, host_switches
-from testbed.fabric.routing.listed import paths_of
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches
+from testbed.fabric.routing.given_paths import paths_of
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.base.others_text import escape_line
+from testbed.base.untrusted_text import escape_line
 
 EXIT_PASS = 0
 EXIT_FAIL = 1

@@ -10,8 +10,8 @@ import numpy as np
 
 from testbed.base.model import Bools, Bundles, Entries, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
 from testbed.dataplane.kernels.packets_state import DISCARD, FLOOD, GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
-from testbed.fabric.vlans.entries import entries_of
-from testbed.fabric.vlans.local import member_matrix
+from testbed.fabric.vlans.local_vlans import member_matrix
+from testbed.fabric.vlans.mac_entries import entries_of
 
 _PICOSECONDS = 1e12
 

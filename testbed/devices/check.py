@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.model import VlanPlan
-from testbed.base.others_text import unescape_cell
+from testbed.base.untrusted_text import unescape_cell
 from testbed.devices.bridge import Bridge
 from testbed.devices.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.devices.export import DIALECTS, SCHEMA_VERSION, host_macs

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from testbed.base.errors import Problem
 from testbed.devices.dialect import AGEING, Dialect, Writing, header, one_untagged_vlan
-from testbed.devices.ios_words import port_of
+from testbed.devices.ios_keywords import port_of
 from testbed.devices.port_names import format_ranges
 from testbed.devices.read_ios import read_ios
 from testbed.devices.settings import PortSettings, SwitchSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from testbed.devices import ios_words, read_ifupdown2, read_junos, read_mikrotik, read_openwrt
+from testbed.devices import ios_keywords, read_ifupdown2, read_junos, read_mikrotik, read_openwrt
 from testbed.devices.command_rules import Commands
 from testbed.devices.read_eos import EOS
 from testbed.devices.read_nxos import NXOS
@@ -61,12 +61,12 @@ def _of_ios() -> Iterator[tuple[str, str]]:
     read = (
         "switchport mode", "switchport access vlan", "switchport voice vlan", "switchport trunk native vlan",
         "switchport trunk allowed vlan", "switchport nonegotiate", "switchport block unicast", "no switchport",
-        "shutdown", "channel-group", *ios_words.ROUTED,
+        "shutdown", "channel-group", *ios_keywords.ROUTED,
     )  # fmt: skip
     yield from ((f"interface: {words} …", "read") for words in read)
-    yield from ((f"interface: switchport {words} …", "passed over") for words in sorted(ios_words.SWITCHPORT_PASSED))
-    yield from ((f"interface: {words} …", "passed over") for words in sorted(ios_words.PASSED))
-    unclear = (*ios_words.FILTERS, *ios_words.SWITCHPORT_UNCLEAR)
+    yield from ((f"interface: switchport {words} …", "passed over") for words in sorted(ios_keywords.SWITCHPORT_PASSED))
+    yield from ((f"interface: {words} …", "passed over") for words in sorted(ios_keywords.PASSED))
+    unclear = (*ios_keywords.FILTERS, *ios_keywords.SWITCHPORT_UNCLEAR)
     yield from ((f"interface: {words.strip()} …", "not understood") for words in unclear)
 
 

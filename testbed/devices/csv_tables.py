@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.base.others_text import csv_text
+from testbed.base.untrusted_text import csv_text
 from testbed.devices.dialect import AGEING, Dialect, Writing, nothing_refused
 from testbed.devices.port_names import format_ranges
 from testbed.devices.read_tables import read_csv

@@ -19,13 +19,13 @@ from testbed.devices.networkd import NETWORKD
 from testbed.devices.port_names import port_names
 from testbed.devices.powerconnect import POWERCONNECT_5300, POWERCONNECT_6200
 from testbed.devices.readme import cabling_csv, readme
-from testbed.devices.reserved import reserved_problems
+from testbed.devices.reserved_vlans import reserved_problems
 from testbed.devices.settings import Floods, settings_of
 from testbed.devices.sonic import SONIC
 from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_limits, check_local_limits
-from testbed.fabric.vlans.entries import entry_counts
-from testbed.fabric.vlans.local import entry_count
+from testbed.fabric.vlans.local_vlans import entry_count
+from testbed.fabric.vlans.mac_entries import entry_counts
 from testbed.planning import Plan
 
 DIALECTS: dict[str, Dialect] = {

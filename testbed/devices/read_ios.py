@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.base.errors import Problem
-from testbed.devices import ios_words
+from testbed.devices import ios_keywords
 from testbed.devices.bridge import Bridge
-from testbed.devices.ios_words import is_other, port_of
+from testbed.devices.ios_keywords import is_other, port_of
 from testbed.devices.read_lines import (
     LineError,
     PortLines,
@@ -197,11 +197,11 @@ class _Reader:
 
     def _read_other_line(self, name: str, port: PortLines, said: str, *, negated: bool) -> None:
         """A line that is not about VLANs: it moves no frame, or makes a routed port, or is not understood."""
-        if negated and said.startswith((*ios_words.ROUTED, *ios_words.FILTERS)):
+        if negated and said.startswith((*ios_keywords.ROUTED, *ios_keywords.FILTERS)):
             return
-        if said.startswith(ios_words.ROUTED):
+        if said.startswith(ios_keywords.ROUTED):
             port.outside = "is a routed port"
-        elif said.startswith(ios_words.FILTERS) or said.partition(" ")[0] not in ios_words.PASSED:
+        elif said.startswith(ios_keywords.FILTERS) or said.partition(" ")[0] not in ios_keywords.PASSED:
             self._not_understood(name, f"{'no ' * negated}{said}")
         else:
             self.switch.pass_over(said.partition(" ")[0])
@@ -212,14 +212,14 @@ class _Reader:
 
     def _switchport(self, name: str, port: PortLines, words: list[str], *, negated: bool) -> None:
         text = f"switchport {' '.join(words)}"
-        if words[0] in ios_words.SWITCHPORT_PASSED or words[:2] == ["trunk", "pruning"]:
+        if words[0] in ios_keywords.SWITCHPORT_PASSED or words[:2] == ["trunk", "pruning"]:
             self.switch.pass_over(f"switchport {words[0]}")
             return
         port.said = True
         known = {"mode": _set_mode, "access": _set_access, "trunk": _set_trunk}.get(words[0], _set_other)
         if known(port, words[1:] if known is not _set_other else words, negated=negated):
             return
-        if text.startswith(ios_words.SWITCHPORT_UNCLEAR) or known is _set_other:
+        if text.startswith(ios_keywords.SWITCHPORT_UNCLEAR) or known is _set_other:
             if not negated:
                 self._not_understood(name, text)
         else:

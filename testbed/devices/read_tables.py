@@ -9,8 +9,8 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.limits import parse_json
-from testbed.base.others_text import unescape_cell
 from testbed.base.units import count_noun
+from testbed.base.untrusted_text import unescape_cell
 from testbed.devices.bridge import Bridge, BridgePort, Entry, Reading
 from testbed.devices.read_lines import LineError, mac_of, make_empty_bridge, vlans_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.base.model import IP_PREFIX, SwitchModel, host_ip
-from testbed.base.others_text import csv_text
+from testbed.base.untrusted_text import csv_text
 from testbed.devices.dialect import DEFAULT_VLAN, Dialect, Writing
 from testbed.devices.settings import SwitchSettings
 from testbed.planning import Plan

@@ -19,9 +19,9 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Ints, LocalPlan, Longs, Topology, VlanPlan
-from testbed.fabric.routing.common import runs
-from testbed.fabric.vlans.entries import entries_of
+from testbed.fabric.routing.channel_lookup import runs
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
+from testbed.fabric.vlans.mac_entries import entries_of
 from testbed.planning import Plan
 
 Floods = Literal["plan", "members"]

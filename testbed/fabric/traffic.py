@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import did_you_mean
-from testbed.base.looked_for import find_looked_for
 from testbed.base.model import Topology
+from testbed.base.synonyms import find_looked_for
 
 Flows = tuple[tuple[int, int], ...]
 

@@ -11,7 +11,7 @@ from testbed.fabric.openflow.compile import compile_groups, compile_rules
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.verify import DEADLOCK
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.planning.loads import lab_problems
+from testbed.planning.check_loads import lab_problems
 from testbed.planning.proof import digest_of, list_unexpected_violations, prove, require_proof
 from testbed.planning.scenario_fabric import logical_fabric
 from testbed.planning.size import Size, size_of

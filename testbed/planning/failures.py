@@ -10,7 +10,7 @@ from testbed.planning.failover.events import Change, changes_of
 from testbed.scenario.workloads.spec import events_of
 
 if TYPE_CHECKING:
-    from testbed.planning.failover.outlook import Outlook
+    from testbed.planning.failover.failure_effects import Outlook
     from testbed.planning.failover.tables import Tables
 
 
@@ -79,7 +79,7 @@ def failure_outlooks(plan: Plan) -> dict[int, list[Outlook]]:
     for number in range(len(plan.scenario.workloads)):
         changes = failures_of_load(plan, number)
         if changes and isinstance(plan.vlans, VlanPlan):
-            from testbed.planning.failover.outlook import outlooks
+            from testbed.planning.failover.failure_effects import outlooks
 
             routing = (plan.scenario.routing_kind, plan.scenario.routing)
             found[number] = outlooks(plan.topology, plan.routes, plan.vlans, routing, changes)

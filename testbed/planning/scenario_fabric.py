@@ -9,8 +9,8 @@ import numpy as np
 from testbed.base.errors import InputError
 from testbed.base.model import Bundles, Topology
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.changes import change_links
 from testbed.fabric.topologies.faults import apply_faults
+from testbed.fabric.topologies.link_changes import change_links
 from testbed.scenario import Scenario
 
 

@@ -26,7 +26,7 @@ from testbed.base.model import (
     VlanPlan,
 )
 from testbed.fabric.openflow.compile import count_rules
-from testbed.fabric.openflow.text import format_group, format_rule
+from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.planning import Plan
 from testbed.scenario.read_scenario import as_dict, scenario_of_blocks
 

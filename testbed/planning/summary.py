@@ -9,8 +9,8 @@ from testbed.base.model import LocalPlan, Longs, Topology, VlanPlan
 from testbed.fabric.openflow.compile import count_rules
 from testbed.fabric.routing.paths import channel_load, mean_switches_on_path
 from testbed.fabric.verify.flooding import multiplication
-from testbed.fabric.vlans.entries import entry_counts
-from testbed.fabric.vlans.local import entry_count, fewest_by_entries, vlan_count
+from testbed.fabric.vlans.local_vlans import entry_count, fewest_by_entries, vlan_count
+from testbed.fabric.vlans.mac_entries import entry_counts
 from testbed.planning import Plan
 
 

@@ -13,8 +13,8 @@ from testbed.base.files import read_text
 from testbed.base.limits import parse_json
 from testbed.base.model import Sample
 from testbed.planning import Plan
-from testbed.planning.sound import validate_arrays
 from testbed.planning.store import plan_from_json
+from testbed.planning.validate_arrays import validate_arrays
 from testbed.results.samples import SAMPLES, samples_from_csv
 from testbed.results.store import INCOMPLETE, MANIFEST_KEYS, SCHEMA_VERSION
 from testbed.scenario.engines import engine_name

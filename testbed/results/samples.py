@@ -16,7 +16,7 @@ from testbed.base.errors import reading
 from testbed.base.files import read_text
 from testbed.base.limits import parse_json
 from testbed.base.model import Longs, Sample, Topology
-from testbed.base.others_text import csv_text, unescape_cell
+from testbed.base.untrusted_text import csv_text, unescape_cell
 
 SAMPLES = "samples.csv"  # in a result folder
 _SHOWN = 60

@@ -1,7 +1,7 @@
 """YAML → Scenario. The only place where raw dictionaries exist."""
 
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
-from testbed.scenario.read import find_scenario, scenario_names
+from testbed.scenario.read_blocks import find_scenario, scenario_names
 from testbed.scenario.read_scenario import load_scenario, parse_loads, parse_scenario, scenario_of_blocks
 from testbed.scenario.spec import LabSettings, Links, Scenario, Workload
 

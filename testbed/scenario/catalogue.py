@@ -9,7 +9,7 @@ import yaml
 
 from testbed.base.files import read_text
 from testbed.base.limits import DEPTH, YAML, LimitError, scaled_limit
-from testbed.scenario.read import scenario_folders, scenario_names
+from testbed.scenario.read_blocks import scenario_folders, scenario_names
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML has libyaml
 

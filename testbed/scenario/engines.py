@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.base import old_names
 from testbed.base.errors import Problem, did_you_mean
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from annotated_types import Ge
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.limits import FABRIC_FILE
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.graph import Graph, Listing, graph_of, quote_name
+from testbed.fabric.topologies.any_graph import Graph, Listing, graph_of, quote_name
 from testbed.fabric.topologies.graphml import read_graphml
 from testbed.fabric.topologies.ibnetdiscover import read_ibnetdiscover
 from testbed.fabric.topologies.node_link import read_node_link
-from testbed.scenario.beside import ScenarioFolder
+from testbed.scenario.named_files import ScenarioFolder
 
 
 @dataclass(frozen=True, slots=True)

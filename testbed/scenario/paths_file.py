@@ -7,8 +7,8 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.limits import FABRIC_FILE, parse_json
-from testbed.scenario.beside import ScenarioFolder
-from testbed.scenario.models import format_value
+from testbed.scenario.named_files import ScenarioFolder
+from testbed.scenario.parameter_models import format_value
 
 SCHEMA: dict[str, object] = {
     "file": {

@@ -28,8 +28,8 @@ from testbed.fabric.topologies import TOPOLOGIES, TopologyKind
 from testbed.fabric.traffic import PATTERNS
 from testbed.fabric.vlans import ASSIGNMENTS, AssignmentKind
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, TopologyBlock
-from testbed.scenario.guards import describe_exception, guard_function, guarded_pattern
-from testbed.scenario.models import format_value, model_of
+from testbed.scenario.parameter_models import format_value, model_of
+from testbed.scenario.plugin_guards import describe_exception, guard_function, guarded_pattern
 from testbed.scenario.workloads import WORKLOADS, WorkloadKind
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.base.looked_for import find_looked_for
 from testbed.base.old_names import rename_keys
+from testbed.base.synonyms import find_looked_for
 from testbed.base.units import format_rate
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies import TOPOLOGIES, size_problem
@@ -19,14 +19,14 @@ from testbed.fabric.topologies.faults import Faults, check_faults
 from testbed.fabric.traffic import is_weighted
 from testbed.fabric.verify.limits import SWITCH_MODELS
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.scenario.beside import EVERY_KEY, ScenarioFolder
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions, engine_name
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS, read_fabric_file
-from testbed.scenario.models import fill, format_value, key_of, not_one_of, unknown_key
-from testbed.scenario.own_traffic import with_pattern
+from testbed.scenario.load_traffic import with_pattern
+from testbed.scenario.named_files import EVERY_KEY, ScenarioFolder
+from testbed.scenario.parameter_models import fill, format_value, key_of, not_one_of, unknown_key
 from testbed.scenario.paths_file import with_paths
 from testbed.scenario.plugins import load_files, load_installed, why_broken
-from testbed.scenario.read import read_blocks
+from testbed.scenario.read_blocks import read_blocks
 from testbed.scenario.spec import (
     EXPECTATIONS,
     KEYS,

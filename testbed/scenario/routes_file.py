@@ -14,7 +14,7 @@ from testbed.base.files import read_text
 from testbed.base.limits import FABRIC_FILE, parse_json
 from testbed.base.model import NextHops, Topology
 from testbed.fabric.verify.listed_paths import ListedPaths
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.scenario.routes_tables import Cell, FabricNames, HopTable, PathList
 
 _HOP_KEYS = ("switch", "destination", "next_hop", "vlan", "layer")

@@ -13,8 +13,8 @@ from testbed.base.errors import InputError
 from testbed.base.limits import ROUTE_ENTRIES, scaled_limit, too_much
 from testbed.base.model import Ints, Longs, NextHops, Topology
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
-from testbed.fabric.routing.common import host_switches
-from testbed.fabric.topologies.graph import quote_name, suggest_name
+from testbed.fabric.routing.channel_lookup import host_switches
+from testbed.fabric.topologies.any_graph import quote_name, suggest_name
 from testbed.fabric.verify.listed_paths import ListedPaths
 
 Cell = str | tuple[str, ...]  # as it is written: names with semicolons between, or a list of them

@@ -11,10 +11,10 @@ from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.topologies.faults import Faults
 from testbed.fabric.verify.limits import SWITCH_MODELS
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.scenario import own_traffic, paths_file
+from testbed.scenario import load_traffic, paths_file
 from testbed.scenario.engines import ENGINES, Simulator, VmOptions
 from testbed.scenario.fabric_file import TOPOLOGY_BLOCKS
-from testbed.scenario.models import model_of
+from testbed.scenario.parameter_models import model_of
 from testbed.scenario.spec import EXPECTATIONS, KEYS, LabSettings, Links
 from testbed.scenario.workloads import WORKLOADS
 
@@ -72,7 +72,7 @@ def _kinds(table: Mapping[str, Any], part: str, *, required: bool) -> dict[str, 
             block["properties"] |= paths_file.SCHEMA
             block.pop("required", None)
         if table is WORKLOADS and "pattern" in block["properties"]:
-            block["properties"] |= own_traffic.SCHEMA
+            block["properties"] |= load_traffic.SCHEMA
         if required:
             block["required"] = ["kind", *block.get("required", [])]
         kinds.append(block)

@@ -15,7 +15,7 @@ from testbed.base.messages import Access
 from testbed.base.units import RATE_PATTERN, format_rate, parse_rate
 from testbed.fabric.topologies.faults import Faults
 from testbed.scenario.engines import Simulator, VmOptions
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 
 KEYS = (
     "name", "description", "plugins", "topology", "faults", "routing", "assignment", "switch_model", "expect", "links",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testbed.base.others_text import escape_line
+from testbed.base.untrusted_text import escape_line
 
 if TYPE_CHECKING:
     from testbed.devices.audit import Audit
@@ -191,7 +191,7 @@ def _load_fabric(name: str | Path, settings: Mapping[str, Any] | None, *, trust:
     from testbed.base.errors import InputError, VerificationError
     from testbed.devices.audit import audit
     from testbed.devices.audit.read_folder import read_network
-    from testbed.planning.stored import read_stored
+    from testbed.planning.prove_stored import read_stored
     from testbed.ui.cli.check_command import texts_of
 
     try:

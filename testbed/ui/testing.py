@@ -17,7 +17,7 @@ from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan, make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
-from testbed.scenario.beside import EVERY_KEY
+from testbed.scenario.named_files import EVERY_KEY
 from testbed.scenario.plugins import load_file, load_installed
 from testbed.scenario.read_scenario import scenario_of_blocks
 

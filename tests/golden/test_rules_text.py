@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from testbed.base.model import Rule
 from testbed.fabric.openflow.admission import lldp_rules
+from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.openflow.tables import TABLES, UNTAGGED, Priority
-from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.vlans import ASSIGNMENTS
 from testbed.planning import make_plan
 from tests.fabrics import plan_of, scenario_of

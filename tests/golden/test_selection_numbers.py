@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.fabric.routing.dl import DlOptions, route_dl
+from testbed.fabric.routing.descending_layers import DlOptions, route_dl
 from testbed.fabric.routing.paths import channel_load, hop_counts
-from testbed.fabric.routing.sr import SrOptions, route_sr
+from testbed.fabric.routing.segment_based import SrOptions, route_sr
 from testbed.fabric.routing.tbtp import TbtpOptions, route_tbtp
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
 from tests.fabrics import topology_of

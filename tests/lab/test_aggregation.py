@@ -18,7 +18,7 @@ from testbed.engines.ovs.walk import installed_problems
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.in_session import check_paths
-from testbed.fabric.openflow.text import parse_group, parse_rule
+from testbed.fabric.openflow.rule_text import parse_group, parse_rule
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 

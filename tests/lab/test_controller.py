@@ -23,7 +23,7 @@ from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.ovs.walk import installed_problems, state_problems
 from testbed.experiments.run.engines import run_scenario
-from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation
 from testbed.planning.store import plan_to_json

@@ -18,11 +18,11 @@ from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads.failure_watch import disturbance
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.fabric.transition.steps import drain_seconds
 from testbed.planning import Plan
 from testbed.planning.failover.events import ElementNames, changes_of
-from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements
 from testbed.planning.failures import changes_of_load
 from testbed.results import load_run
 from testbed.results.samples import load_failures

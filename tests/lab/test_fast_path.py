@@ -22,7 +22,7 @@ from testbed.engines.ovs import bpf, fast_path
 from testbed.engines.ovs.fast_path import open_fast_path
 from testbed.engines.ovs.fast_programs import encode_entry
 from testbed.experiments.run.lab import OpenVSwitchEngine
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache_entry import Entry
 
 from .conftest import answers, execute, mended, plan_of, sharing
 

@@ -15,7 +15,7 @@ from testbed.engines.lab.control.client import LabClient
 from testbed.engines.ovs.checks import teach, unknown_addresses
 from testbed.engines.ovs.walk import installed_problems
 from testbed.experiments.run.engines import run_scenario
-from testbed.fabric.openflow.text import format_rule, parse_rule
+from testbed.fabric.openflow.rule_text import format_rule, parse_rule
 from testbed.planning import Plan
 
 from .conftest import execute, plan_of, sharing

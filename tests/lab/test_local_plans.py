@@ -11,7 +11,7 @@ from testbed.base.model import LocalPlan, host_mac
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.ovs.walk import installed_problems
 from testbed.experiments.run.in_session import check_paths
-from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.fabric.routing.paths import hops
 
 from .conftest import broadcasts_seen, captured, daemon_of, each, execute, mended, named_plan, plan_of, sharing

@@ -23,7 +23,7 @@ from testbed.engines.ovs.checks import expected_rules
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.planning import Plan
-from testbed.planning.failover.failed import failed_elements
+from testbed.planning.failover.failed_elements import failed_elements
 from testbed.results import load_run
 from testbed.results.samples import load_failures
 from tests.moments import seconds

@@ -20,7 +20,7 @@ from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads.failure_watch import disturbance
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.planning import Plan
 from testbed.planning.failover.events import ElementNames
 from testbed.planning.store import plan_to_json

@@ -14,7 +14,7 @@ from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.ovs.switch_daemon import take_sockets
 from testbed.engines.ovs.walk import installed_problems
-from testbed.fabric.openflow.text import parse_rule
+from testbed.fabric.openflow.rule_text import parse_rule
 
 from .conftest import daemon_of, execute, plan_of, sharing
 

@@ -10,7 +10,7 @@ from networkx.generators.atlas import graph_atlas_g
 from testbed.base.errors import InputError
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.routing.simple import TreeOptions, route_tree
+from testbed.fabric.routing.shortest_trees import TreeOptions, route_tree
 from testbed.fabric.topologies.build_topology import make_topology
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed

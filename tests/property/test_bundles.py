@@ -16,8 +16,8 @@ from testbed.base.model import Group, LearningPlan, Rule, Violation
 from testbed.engines.ovs.walk import installed_problems
 from testbed.fabric.openflow.compile import LearningOracle, bundle_rules, compile_groups, count_rules, learned_rules
 from testbed.fabric.openflow.oracle import BROADCAST, Copy, Oracle
+from testbed.fabric.openflow.rule_text import format_group, format_rule, parse_group, parse_rule
 from testbed.fabric.openflow.tables import TABLES, Priority
-from testbed.fabric.openflow.text import format_group, format_rule, parse_group, parse_rule
 from testbed.fabric.routing.paths import path
 from testbed.fabric.verify.bundles import check_bundles
 from testbed.planning import Plan, make_plan

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from testbed.base.model import NextHops
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
-from testbed.fabric.routing.common import host_switches
-from testbed.fabric.verify.choices_of_hops import check_choices, follow_all
+from testbed.fabric.routing.channel_lookup import host_switches
+from testbed.fabric.verify.next_hop_choices import check_choices, follow_all
 from tests.fabrics import topology_of
 
 

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
+from testbed.fabric.topologies.any_graph import Graph, check_graph, graph
 from testbed.fabric.topologies.build_topology import find_disconnected_pair
-from testbed.fabric.topologies.graph import Graph, check_graph, graph
 from testbed.scenario.fabric_file import READERS, read_fabric
 
 # ---------------------------------------------------------------------------------------------------------------------

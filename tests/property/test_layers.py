@@ -16,7 +16,7 @@ from testbed.fabric.kernels import nue
 from testbed.fabric.kernels.dependencies import USED, add_turn, no_dependencies, turn_of
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.routing.paths import hop_counts
-from testbed.fabric.routing.simple import breadth_first
+from testbed.fabric.routing.shortest_trees import breadth_first
 from testbed.fabric.routing.turns import all_turns, by_switch
 from testbed.fabric.verify.deadlock import check_routes
 from tests.fabrics import atlas_fabrics, graph_of, random_fabrics, topology_of

@@ -21,7 +21,7 @@ from testbed.fabric.routing.paths import hops, source_keys
 from testbed.fabric.verify import verify
 from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.fabric.vlans.local import vlan_count
+from testbed.fabric.vlans.local_vlans import vlan_count
 from testbed.planning import Plan, make_plan
 from testbed.planning.scenario_fabric import build_fabric
 from testbed.planning.store import plan_from_json, plan_to_json

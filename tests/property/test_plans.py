@@ -15,7 +15,7 @@ from testbed.fabric.openflow.compile import count_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.routing.paths import channel_load, path, switches_on_path
 from testbed.fabric.verify import verify
-from testbed.fabric.vlans.entries import entries_of, entry_counts
+from testbed.fabric.vlans.mac_entries import entries_of, entry_counts
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.summary import summary

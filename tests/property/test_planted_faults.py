@@ -16,7 +16,7 @@ from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.routing.paths import path
 from testbed.fabric.verify import verify
-from testbed.fabric.vlans.entries import entries_of
+from testbed.fabric.vlans.mac_entries import entries_of
 from testbed.planning import Plan
 from tests.fabrics import plan_of
 

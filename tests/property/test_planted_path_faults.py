@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.base.model import Paths, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.channel_lookup import explicit_routes
 from testbed.fabric.routing.turns import all_turns, allow, graph_of
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
 from testbed.fabric.topologies.build_topology import make_topology

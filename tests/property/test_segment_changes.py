@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from testbed.fabric.routing.segment_based import segment_turns
 from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
 from testbed.fabric.routing.segment_tables import SegmentHop, connected_ends, first_step, new_tables, next_step
-from testbed.fabric.routing.sr import segment_turns
 from testbed.fabric.verify.deadlock import shortest_cycle
 from tests.fabrics import random_fabrics, topology_of
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.fabric.routing import selection
-from testbed.fabric.routing.common import explicit_routes
-from testbed.fabric.routing.dl import descending_turns
+from testbed.fabric.routing.channel_lookup import explicit_routes
+from testbed.fabric.routing.descending_layers import descending_turns
 from testbed.fabric.routing.paths import channel_load
 from testbed.fabric.routing.relation import Conflict, as_source_trees, forwarding_table
+from testbed.fabric.routing.segment_based import segment_turns
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
-from testbed.fabric.routing.sr import segment_turns
 from testbed.fabric.routing.tbtp import tree_based_turns
 from testbed.fabric.routing.turns import all_turns, allow
 from testbed.fabric.routing.updown import upward_channels

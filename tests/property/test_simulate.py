@@ -11,7 +11,7 @@ import pytest
 from testbed.engines.simulate import Network, Settings, simulate
 from testbed.fabric.kernels.cycles import on_cycles
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.channel_lookup import explicit_routes
 from testbed.fabric.routing.paths import all_paths
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import all_turns, allow

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.fabric.kernels import segments
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.paths import all_paths
 from testbed.fabric.routing.tbtp import tree_based_turns
 from testbed.fabric.routing.turns import prohibited_turns

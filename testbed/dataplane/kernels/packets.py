@@ -46,7 +46,7 @@ from testbed.dataplane.kernels.packets_state import (
     PacketTcp,
 )
 from testbed.dataplane.kernels.packets_tcp import arrive_at_host, expire, has_left
-from testbed.dataplane.kernels.ties import next_of_tied
+from testbed.dataplane.kernels.tie_breaking import next_of_tied
 
 _HEAP = TCP_LANES
 _32 = np.uint64(32)

@@ -3,9 +3,9 @@
 from testbed.dataplane.predict.bounds import Least, alltoall_bound, exchange_bound, wire_shares
 from testbed.dataplane.predict.members import fair_goodput, proportional_goodput
 from testbed.dataplane.predict.reno import reno_goodput
+from testbed.dataplane.predict.shared_links import Ways, Wires, routed_ways
 from testbed.dataplane.predict.tcp import TcpLoad, tcp_goodput
 from testbed.dataplane.predict.wire_overhead import Transport, transport
-from testbed.dataplane.predict.wires import Ways, Wires, routed_ways
 
 __all__ = [
     "Least",

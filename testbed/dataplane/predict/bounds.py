@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Floats, Routes
-from testbed.dataplane.predict.wires import Ways, Wires
+from testbed.dataplane.predict.shared_links import Ways, Wires
 from testbed.fabric.routing.paths import channel_load, mean_switches_on_path, path, switches_on_path
 
 # Metrics whose prediction is the least there can be, and the most.

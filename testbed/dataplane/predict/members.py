@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Bundles, Floats, Longs
-from testbed.dataplane.predict.wires import Ways, Wires
+from testbed.dataplane.predict.shared_links import Ways, Wires
 
 _DRAWS = 100
 _INTERVAL = (5, 95)  # percentiles

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from testbed.base.model import Floats
-from testbed.dataplane.predict.wires import Ways, Wires
+from testbed.dataplane.predict.shared_links import Ways, Wires
 
 _FULL = 0.01  # a channel that lacks no more, as by a tag or an acknowledgement, has a queue
 _ROUNDS, _STEPS = 20, 20_000

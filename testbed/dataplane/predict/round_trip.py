@@ -9,8 +9,8 @@ import numpy as np
 from testbed.base.ethernet import CUT_THROUGH, GAP, HEADER, MAX_WIRE_FRAME, VLAN_TAG, wire_bytes
 from testbed.base.model import Floats
 from testbed.base.units import LATE_AT_ONCE
+from testbed.dataplane.predict.shared_links import Ways, Wires
 from testbed.dataplane.predict.wire_overhead import MTU, TCP_HEADERS, UDP_HEADERS
-from testbed.dataplane.predict.wires import Ways, Wires
 
 
 def frame_sizes(protocol: str, payload: int, mtu: int = MTU) -> tuple[int, ...]:

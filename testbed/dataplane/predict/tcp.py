@@ -18,7 +18,7 @@ from testbed.base.jit import INTERPRETED
 from testbed.base.model import Floats, Longs
 from testbed.base.units import LATE_AT_ONCE
 from testbed.dataplane.predict.reno import reno_goodput
-from testbed.dataplane.predict.wires import Ways, Wires
+from testbed.dataplane.predict.shared_links import Ways, Wires
 
 if TYPE_CHECKING:
     from testbed.dataplane.kernels.tcp import TcpFabric, TcpState

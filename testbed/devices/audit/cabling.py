@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.base.errors import Problem, did_you_mean
 from testbed.base.limits import parse_json
-from testbed.base.others_text import unescape_cell
+from testbed.base.untrusted_text import unescape_cell
 from testbed.devices.bridge import Bridge, Place
 from testbed.devices.read_lines import LineError, mac_of
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from testbed.base.model import Bools, Codes, Floats, Ints
 from testbed.base.units import count_noun
+from testbed.devices.audit.assumptions import defaults_of, notes_of, shorten_names
 from testbed.devices.audit.network import Network
-from testbed.devices.audit.told import defaults_of, notes_of, shorten_names
 from testbed.devices.defaults import DEFAULTS
 from testbed.devices.port_names import format_ranges
 from testbed.devices.vlan_set import VlanSet

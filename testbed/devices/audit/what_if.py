@@ -6,10 +6,10 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from testbed.base.errors import InputError, argument, did_you_mean
+from testbed.devices.audit.assumptions import shorten_names
 from testbed.devices.audit.cabling import port_in
 from testbed.devices.audit.findings import Audit
 from testbed.devices.audit.network import Network, network_of
-from testbed.devices.audit.told import shorten_names
 from testbed.devices.bridge import Place
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from testbed.base.errors import CapabilityError, InputError, Problem, WorkloadError, argument
 from testbed.base.files import code_digest
-from testbed.base.shipped import install_extra
+from testbed.base.resources import install_extra
 from testbed.engines.machine.local_workers import LocalWorkers
 from testbed.engines.machine.queues import HTTP, QUEUES, Queue, submit_workers
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from testbed.base.errors import EXIT_WARNINGS
-from testbed.base.isolated import clean_environment, make_module_command
+from testbed.base.python_isolation import clean_environment, make_module_command
 
 _LIMIT = 900.0
 _FLITS = ("simulate", "ring4", "--cycles", "2000", "--warm-up", "500", "--packet", "8", "--loads", "0.1")

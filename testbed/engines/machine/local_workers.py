@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError
-from testbed.base.isolated import clean_environment, make_module_command
+from testbed.base.python_isolation import clean_environment, make_module_command
 
 _START_LIMIT = 120.0  # s; on a busy machine Dask takes several to load
 _LOOK = 0.1  # sampling interval, s at the processes

@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Thread
 
 from testbed.base.errors import CapabilityError
-from testbed.base.isolated import find_python
-from testbed.base.shipped import setup
+from testbed.base.python_isolation import find_python
+from testbed.base.resources import setup
 from testbed.engines.lab.counters import pairs
 from testbed.engines.lab.hosts import cgroup, confine, host_view
 from testbed.engines.ovs import fast_path

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.errors import CapabilityError, InputError, Problem, argument
-from testbed.base.isolated import make_module_prefix
-from testbed.base.shipped import install_extra
+from testbed.base.python_isolation import make_module_prefix
+from testbed.base.resources import install_extra
 
 _LOOK = 0.1  # s
 HTTP = "127.0.0.1:0"  # of a scheduler of our own: unless told, it takes port 8787 and complains where that is taken

@@ -20,7 +20,7 @@ from testbed.engines.machine.probe import list_needed_capabilities
 from testbed.engines.machines import worker
 from testbed.engines.machines.fabric_client import FabricClient, Machines
 from testbed.engines.machines.parts import LEAST_MTU, Cut, divide, needed_rates
-from testbed.fabric.topologies.cut import cut
+from testbed.fabric.topologies.partition import cut
 from testbed.planning import Plan
 from testbed.planning.failures import prepare_controller
 from testbed.planning.store import plan_to_json

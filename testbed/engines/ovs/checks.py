@@ -19,7 +19,7 @@ from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 from testbed.planning.failover.rules import backup_rules
 from testbed.planning.failures import first_tables
-from testbed.scenario.workloads.link_words import format_conditions
+from testbed.scenario.workloads.link_settings import format_conditions
 
 if TYPE_CHECKING:
     from testbed.engines.lab.control.client import LabClient

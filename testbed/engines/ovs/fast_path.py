@@ -29,7 +29,7 @@ from testbed.engines.ovs.fast_programs import (
     make_socket_filter,
     make_tc_classifier,
 )
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache_entry import Entry
 
 # In the environment, with 1: no lab gets one.
 _NONE = "TESTBED_NO_FAST_PATH"

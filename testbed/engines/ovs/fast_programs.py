@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from testbed.engines.ovs import bpf
 from testbed.engines.ovs.bpf import GO_ON, TAKEN, Assembler
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.tables import UNTAGGED
 
 Tag = tuple[int, int]  # VLAN and priority, or (UNTAGGED, 0)

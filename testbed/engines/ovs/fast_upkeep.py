@@ -186,8 +186,8 @@ class FastPathSync:
     def _fill_one(self, switch: str, changes: int, lines: Sequence[str], why: str) -> None:
         """Put a switch on with the entries for its rules, unless these have changed meanwhile; or note why not."""
         # They need numpy, and a lab is there sooner without.
-        from testbed.fabric.openflow.shortcuts import NotUnderstoodError, entries  # noqa: PLC0415
-        from testbed.fabric.openflow.text import FlowSyntaxError, parse_rule  # noqa: PLC0415
+        from testbed.fabric.openflow.flow_cache import NotUnderstoodError, entries  # noqa: PLC0415
+        from testbed.fabric.openflow.rule_text import FlowSyntaxError, parse_rule  # noqa: PLC0415
 
         def valid() -> bool:
             return self._changes[switch] == changes

@@ -16,7 +16,7 @@ from testbed.base.errors import LabError
 from testbed.base.messages import Disturbance, PlanMove, PlanStep
 from testbed.base.model import Rule, Topology, VlanPlan
 from testbed.fabric.openflow.compile import groups_without
-from testbed.fabric.openflow.text import format_group, format_removal, format_rule
+from testbed.fabric.openflow.rule_text import format_group, format_removal, format_rule
 from testbed.fabric.transition import (
     Step,
     Transition,

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from testbed.base.errors import LabError
-from testbed.base.shipped import setup
+from testbed.base.resources import setup
 from testbed.engines.lab.counters import kernel_files
 from testbed.engines.lab.hosts.commands import FIRST, how_it_ended, run
 from testbed.engines.lab.orders import BuildOrder

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from testbed.base.messages import PathTrace
 from testbed.base.model import Bundles, Group, LocalPlan, Rule, Topology, host_mac
 from testbed.fabric.openflow.compile import groups_without
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.oracle import BROADCAST, Delivery, Oracle, Tag
+from testbed.fabric.openflow.rule_text import FlowSyntaxError, parse_group, parse_rule
 from testbed.fabric.openflow.tables import UNTAGGED
-from testbed.fabric.openflow.text import FlowSyntaxError, parse_group, parse_rule
 from testbed.fabric.routing.paths import hops, path
 from testbed.planning import Plan
 

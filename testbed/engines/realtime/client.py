@@ -11,9 +11,9 @@ from socket import inet_aton
 import numpy as np
 
 from testbed.base.errors import LabError, WorkloadError
-from testbed.base.isolated import make_code_command
 from testbed.base.messages import Deviation, Disturbance, Flow, LoadRequest, PathTrace, PlanMove, Process, Tap
 from testbed.base.model import LearningPlan, host_ip, host_mac
+from testbed.base.python_isolation import make_code_command
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.dataplane.switch_tables import flooding_tables, silent_tables

@@ -17,9 +17,9 @@ import numpy as np
 
 from testbed.base.errors import LabError
 from testbed.base.ethernet import HEADER, wire_bytes
-from testbed.base.isolated import make_module_command
 from testbed.base.messages import LATE_BINS, Count, FrameCounts, LinkChange, LinkState, Snapshot
 from testbed.base.model import Floats, Longs
+from testbed.base.python_isolation import make_module_command
 from testbed.dataplane.kernels.packets_clock import set_pace
 from testbed.dataplane.kernels.packets_live import set_byte_times
 from testbed.dataplane.kernels.packets_state import (

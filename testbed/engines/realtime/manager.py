@@ -17,8 +17,8 @@ from typing import TypedDict
 import numpy as np
 
 from testbed.base.errors import LabError, TestbedError
+from testbed.base.http_status import REFUSED, serve_status
 from testbed.base.model import Bools
-from testbed.base.served import REFUSED, serve_status
 from testbed.base.units import TimeScale
 from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.engines.lab.hosts.names import KILLED, MODEL
@@ -26,8 +26,8 @@ from testbed.engines.realtime.installer import ModelInstaller
 from testbed.engines.realtime.memory import attach
 from testbed.engines.realtime.ports import KilledSwitches
 from testbed.planning import Plan
-from testbed.planning.failover.manager import ManagerStatus, SegmentManager
-from testbed.planning.stored import read_stored
+from testbed.planning.failover.segment_manager import ManagerStatus, SegmentManager
+from testbed.planning.prove_stored import read_stored
 
 # sampling interval, s at which links carry nothing.
 _LOOK = 0.002

@@ -16,9 +16,9 @@ import numpy as np
 from testbed.base.errors import LabError
 from testbed.base.messages import PlanStep
 from testbed.base.model import LearningPlan
-from testbed.dataplane.both_tables import merge_tables, pvids_of
 from testbed.dataplane.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
 from testbed.dataplane.switch_tables import switch_tables
+from testbed.dataplane.transition_tables import merge_tables, pvids_of
 from testbed.engines.ovs.move import refuse_another, way_to
 from testbed.engines.realtime.memory import attach, write
 from testbed.planning import Plan

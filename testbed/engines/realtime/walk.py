@@ -10,7 +10,7 @@ from testbed.base.messages import PathTrace
 from testbed.base.model import Bools, Bundles, Ints, Topology
 from testbed.dataplane.kernels.packets_state import GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
 from testbed.fabric.routing.paths import path
-from testbed.fabric.transition.members import select_bundled_links
+from testbed.fabric.transition.member_steps import select_bundled_links
 from testbed.planning import Plan
 
 _SHOWN = 20

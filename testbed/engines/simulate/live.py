@@ -17,7 +17,7 @@ from testbed.dataplane.kernels.packets_state import (
     PacketModel,
     PacketTables,
 )
-from testbed.dataplane.kernels.ties import DOCUMENTED
+from testbed.dataplane.kernels.tie_breaking import DOCUMENTED
 from testbed.dataplane.switch_tables import switch_tables, table_cells
 from testbed.engines.simulate.network import Network, fabric_of
 from testbed.engines.simulate.packet_network import empty_state, memory_of

@@ -25,7 +25,7 @@ from testbed.dataplane.kernels.packets_state import (
 )
 from testbed.dataplane.kernels.packets_tcp import BEGINS, KINDS
 from testbed.dataplane.kernels.tcp_ends import new_ends
-from testbed.dataplane.kernels.ties import DOCUMENTED
+from testbed.dataplane.kernels.tie_breaking import DOCUMENTED
 from testbed.engines.simulate.network import MOST_BYTES, Network, fabric_of
 from testbed.engines.simulate.packet_settings import (
     CONTROL_BYTES,

@@ -24,7 +24,7 @@ from testbed.dataplane.kernels.packets_state import (
     PacketState,
     PacketTcp,
 )
-from testbed.dataplane.kernels.ties import DOCUMENTED, REVERSED
+from testbed.dataplane.kernels.tie_breaking import DOCUMENTED, REVERSED
 from testbed.engines.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
 from testbed.engines.simulate.packet_settings import PICOSECONDS
 from testbed.engines.simulate.point import Latency, Links, Point, TieOrder, latency_of

@@ -14,7 +14,7 @@ from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.ethernet import WIRE_OVERHEAD
 from testbed.base.files import read_text
 from testbed.base.model import Longs, Sample, Topology
-from testbed.base.others_text import unescape_cell
+from testbed.base.untrusted_text import unescape_cell
 from testbed.dataplane.predict.wire_overhead import TCP_PAYLOAD, transport
 from testbed.fabric.collectives import COLLECTIVES, CollectiveError, Steps, make_steps
 from testbed.results import Run, load_run

@@ -12,8 +12,8 @@ import numpy as np
 from testbed.base.errors import InputError, Problem
 from testbed.base.files import write_whole
 from testbed.base.model import Floats, Longs, Sample
-from testbed.base.others_text import csv_text
 from testbed.base.units import format_eta
+from testbed.base.untrusted_text import csv_text
 from testbed.engines.simulate.folder import environment
 from testbed.engines.simulate.network import Network
 from testbed.engines.simulate.recorded import WIRE, Recorded

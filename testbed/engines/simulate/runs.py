@@ -26,7 +26,7 @@ from testbed.engines.simulate.settings import Settings, pattern_problems
 from testbed.planning import Plan
 from testbed.planning.speeds import alike_problems
 from testbed.results.store import lock_folder
-from testbed.scenario.pickled import Pickled, pickle_value
+from testbed.scenario.pickle_plugins import Pickled, pickle_value
 
 Progress = Callable[[str], None]
 

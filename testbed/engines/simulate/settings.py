@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
-from testbed.base.looked_for import find_looked_for
 from testbed.base.model import Topology
+from testbed.base.synonyms import find_looked_for
 from testbed.fabric.collectives import COLLECTIVES
 from testbed.fabric.traffic import PatternError, flows, is_pattern, no_pattern
 

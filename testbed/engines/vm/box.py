@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError
-from testbed.base.shipped import CACHE
+from testbed.base.resources import CACHE
 from testbed.engines.vm.building import (
     BUILDING,
     clean_up,

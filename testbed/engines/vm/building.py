@@ -13,7 +13,7 @@ from pathlib import Path
 
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.files import make_folder
-from testbed.base.shipped import find_part
+from testbed.base.resources import find_part
 from testbed.engines.vm.stream import lines, run_program
 
 BUILDING = ".building"  # ends the name of a folder that is not whole

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError
-from testbed.base.others_text import escape_line
-from testbed.base.shipped import CACHE, IN_CLONE, SHARE, setup
+from testbed.base.resources import CACHE, IN_CLONE, SHARE, setup
+from testbed.base.untrusted_text import escape_line
 from testbed.engines.vm.building import (
     BUILDING,
     clean_up,

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.base import shipped
+from testbed.base import resources
 from testbed.base.files import make_folder, write_whole
 
 JOB = "job"
@@ -34,7 +34,7 @@ def pack_project(
     """
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
         for part in parts:
-            place = shipped.find_part(part) if root is None else root / part
+            place = resources.find_part(part) if root is None else root / part
             if place.exists():
                 archive.add(place, part, filter=_filter_member)
         for name, text in job.items():

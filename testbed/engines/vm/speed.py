@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from testbed.base.files import make_folder, read_text, write_whole
 from testbed.base.limits import parse_json
-from testbed.base.shipped import CACHE
+from testbed.base.resources import CACHE
 from testbed.engines.machine.calibration import processor_name
 
 _NAME = "vm-speed.json"

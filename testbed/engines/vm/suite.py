@@ -6,8 +6,8 @@ import os
 import subprocess
 from collections.abc import Callable, Sequence
 
-from testbed.base.isolated import clean_environment, make_module_command
-from testbed.base.shipped import PACKAGES
+from testbed.base.python_isolation import clean_environment, make_module_command
+from testbed.base.resources import PACKAGES
 from testbed.engines.vm.machine import NEEDED_BY_TESTS, free_memory
 from testbed.engines.vm.stream import lines, run_program
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from testbed.experiments.analyse.figures import Analysis
 from testbed.fabric.routing.relation import Conflict
-from testbed.fabric.vlans.fewest import Bounds
+from testbed.fabric.vlans.vlan_lower_bound import Bounds
 
 if TYPE_CHECKING:
     from rich.table import Table

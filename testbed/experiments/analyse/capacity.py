@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.base.model import LocalPlan, Longs, SwitchModel, Topology, VlanPlan
-from testbed.fabric.routing.common import leaving_channels
-from testbed.fabric.vlans.entries import entry_counts, vlans_on_switches
-from testbed.fabric.vlans.local import entry_count, vlan_count
+from testbed.fabric.routing.channel_lookup import leaving_channels
+from testbed.fabric.vlans.local_vlans import entry_count, vlan_count
+from testbed.fabric.vlans.mac_entries import entry_counts, vlans_on_switches
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 
 from testbed.base.errors import Problem, argument
 from testbed.base.model import Floats, Ints, Longs, NextHops, Routes, Topology
-from testbed.fabric.routing.choices import expected_load
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
+from testbed.fabric.routing.next_hop_sets import expected_load
 from testbed.fabric.routing.paths import (
     channel_load,
     destination_keys,
@@ -19,7 +19,7 @@ from testbed.fabric.routing.paths import (
     source_keys,
 )
 from testbed.fabric.traffic import PatternError, flows
-from testbed.fabric.verify.choices_of_hops import check_choices
+from testbed.fabric.verify.next_hop_choices import check_choices
 
 ALL_TO_ALL = "all_to_all"
 

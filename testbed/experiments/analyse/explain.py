@@ -14,8 +14,8 @@ from testbed.experiments.analyse.channel_load import shortest_hops
 from testbed.experiments.analyse.shorter import Shorter, shorter_path
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import matched_rules
-from testbed.fabric.openflow.text import format_rule
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.openflow.rule_text import format_rule
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.paths import end_index, hops
 from testbed.planning import Plan
 

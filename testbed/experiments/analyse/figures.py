@@ -19,7 +19,7 @@ from testbed.fabric.routing.turns import prohibited_turns
 from testbed.fabric.traffic import is_pattern, no_pattern
 from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.verify.limits import SWITCH_MODELS
-from testbed.fabric.vlans.fewest import Bounds, fewest_fixed, fewest_renamed
+from testbed.fabric.vlans.vlan_lower_bound import Bounds, fewest_fixed, fewest_renamed
 from testbed.planning import Plan
 from testbed.planning.summary import shown_multiplication, shown_violations
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
 from testbed.experiments.analyse.channel_load import shortest_hops
-from testbed.fabric.routing.common import leaving_channels, switch_named
-from testbed.fabric.routing.dor import DorOptions
+from testbed.fabric.routing.channel_lookup import leaving_channels, switch_named
+from testbed.fabric.routing.dimension_order import DorOptions
 from testbed.fabric.routing.paths import channel_load
 from testbed.fabric.routing.updown import UpDownOptions, upward_channels
 from testbed.fabric.verify.deadlock import hop_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from testbed.base.others_text import csv_text, escape_line
 from testbed.base.units import Scale, bytes_text, gap_text, scale_for
+from testbed.base.untrusted_text import csv_text, escape_line
 from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.experiments.compare.comparison import Comparison, Remark
 from testbed.experiments.compare.rows import ComparedRow

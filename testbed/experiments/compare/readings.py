@@ -14,7 +14,7 @@ from testbed.experiments.compare.axis import LABELS, SweptAxis
 from testbed.planning import Plan
 from testbed.results import Run
 from testbed.results.read_run import LoadHead, load_heads, texts
-from testbed.scenario.models import key_of
+from testbed.scenario.parameter_models import key_of
 
 _SEVERITY = ("pass", "warn", "invalid", "fail")
 # How long or how often something is measured makes it no other load.

@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.results import SIMULATION, Run
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.scenario.read_scenario import as_dict
 
 _NOT_THE_FABRIC = ("name", "description", "workloads")

@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.scenario.models import fill, format_value, not_one_of
+from testbed.scenario.parameter_models import fill, format_value, not_one_of
 
 Values = Sequence[float]
 _TAKE: dict[str, Callable[[Values], float]] = {

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.base.shipped import find_part
+from testbed.base.resources import find_part
 from testbed.experiments.paper.calls import Call, merge_blocks, read_call
-from testbed.scenario.models import fill, format_value, unknown_key
-from testbed.scenario.read import read_blocks
+from testbed.scenario.parameter_models import fill, format_value, unknown_key
+from testbed.scenario.read_blocks import read_blocks
 
 FOLDER = find_part("papers")
 UNITS = (

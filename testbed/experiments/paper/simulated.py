@@ -17,8 +17,8 @@ from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.engines.simulate.settings import ALL_TO_ALL, UNIFORM
 from testbed.experiments.analyse.channel_load import hops_of, load_of
 from testbed.experiments.paper.planned import PaperFabric, proved_plan
-from testbed.fabric.routing.common import explicit_routes
-from testbed.fabric.routing.dl import descending_turns
+from testbed.fabric.routing.channel_lookup import explicit_routes
+from testbed.fabric.routing.descending_layers import descending_turns
 from testbed.fabric.routing.paths import switches_on_path
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.topologies import TOPOLOGIES

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import WorkloadError
-from testbed.base.isolated import make_file_command
 from testbed.base.messages import SHARED, PlanStep, Process
 from testbed.base.model import host_ip
+from testbed.base.python_isolation import make_file_command
 from testbed.engines.lab.hosts import loss_probe as probe_program
 from testbed.engines.session import Session
 from testbed.experiments.regulate.speeds import RateChange

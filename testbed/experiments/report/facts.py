@@ -14,7 +14,7 @@ import numpy as np
 
 from testbed.base.model import LocalPlan
 from testbed.base.units import format_rate, format_seconds
-from testbed.fabric.vlans.local import vlan_count
+from testbed.fabric.vlans.local_vlans import vlan_count
 from testbed.planning import Plan
 from testbed.planning.proof import DECLARED
 from testbed.planning.summary import Multiplication, PlanFigures, summary

@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 from typing import TYPE_CHECKING
 
-from testbed.base.others_text import escape_controls
+from testbed.base.untrusted_text import escape_controls
 from testbed.experiments.report.palette import declarations
 
 if TYPE_CHECKING:

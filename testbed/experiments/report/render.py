@@ -16,7 +16,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from testbed.base.others_text import escape_controls
+from testbed.base.untrusted_text import escape_controls
 from testbed.experiments.report.palette import COLOURS, GRID, INK, MUTED
 from testbed.experiments.report.panels import LABEL_POINTS, PIXELS_AN_INCH, TITLE_POINTS, Picture, compose
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from testbed.base.model import Sample
-from testbed.base.others_text import escape_line
 from testbed.base.units import Scale, bytes_text, gap_text, scale_for
+from testbed.base.untrusted_text import escape_line
 from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
 from testbed.results import Run
 from testbed.results.read_run import load_heads

@@ -10,8 +10,8 @@ from testbed.base.units import format_rate
 from testbed.engines.machine.probe import require_netem
 from testbed.engines.session import Session
 from testbed.planning import Plan
-from testbed.planning.loads import too_slow
-from testbed.scenario.workloads.link_words import READERS, format_conditions
+from testbed.planning.check_loads import too_slow
+from testbed.scenario.workloads.link_settings import READERS, format_conditions
 
 LOST = "frames that take it are lost, since no lab.controller: segment_manager moves paths away"
 

@@ -18,8 +18,8 @@ from testbed.experiments.run.engine import Progress, RunOutcome, finish
 from testbed.experiments.run.engines import find_lab_engine
 from testbed.experiments.run.in_session import measure_on
 from testbed.planning import Plan
+from testbed.planning.check_loads import event_problems, load_problems
 from testbed.planning.failures import changes_of_load, killed_switches
-from testbed.planning.loads import event_problems, load_problems
 from testbed.planning.rates import at_dilation
 from testbed.results import ResultFolder
 from testbed.scenario import parse_loads

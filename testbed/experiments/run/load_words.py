@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.scenario.plugins import load_installed
-from testbed.scenario.read import read_value
+from testbed.scenario.read_blocks import read_value
 from testbed.scenario.workloads import WORKLOADS
 
 

@@ -21,7 +21,7 @@ from testbed.experiments.run.engines import run_scenario
 from testbed.planning import Plan, make_plan
 from testbed.results import INCOMPLETE
 from testbed.scenario import Scenario
-from testbed.scenario.pickled import Pickled
+from testbed.scenario.pickle_plugins import Pickled
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from testbed.base.files import read_text
 from testbed.base.limits import YAML
 from testbed.experiments.sweep.sweep_spec import KEYS, MAX_REPEATS, MAX_RUNS, Combination, FigureSpec, Sweep
 from testbed.scenario import find_scenario, scenario_names
-from testbed.scenario.beside import ElsewhereError, leads_out
 from testbed.scenario.catalogue import sweep_names
-from testbed.scenario.models import fill, format_value, unknown_key
-from testbed.scenario.read import read_blocks
+from testbed.scenario.named_files import ElsewhereError, leads_out
+from testbed.scenario.parameter_models import fill, format_value, unknown_key
+from testbed.scenario.read_blocks import read_blocks
 
 _HIDDEN = "workloads"  # a key of its own, since its value is a list
 

@@ -14,7 +14,7 @@ from testbed.base.limits import parse_json
 from testbed.experiments.compare.variants import shorten_label
 from testbed.results import INCOMPLETE
 from testbed.results.store import dated_folder
-from testbed.scenario.models import fill
+from testbed.scenario.parameter_models import fill
 
 RECORD = "sweep.json"
 SCHEMA_VERSION = 1

@@ -38,7 +38,7 @@ from testbed.planning import Plan, make_plan
 from testbed.results import load_run
 from testbed.results.store import lock_folder
 from testbed.scenario import Scenario
-from testbed.scenario.pickled import pickle_value
+from testbed.scenario.pickle_plugins import pickle_value
 
 Progress = Callable[[str], None]
 _LONGEST = 120  # characters of a label in the name of a folder

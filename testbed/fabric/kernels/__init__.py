@@ -20,6 +20,6 @@ hosts, L links, C = 2L channels, N virtual channels, A turns, T trees, V VLANs, 
     table (R, K)                    next virtual channel of a class, DELIVER or NEVER
 """
 
-from testbed.base.isolated import ignore_settings
+from testbed.base.python_isolation import ignore_settings
 
 ignore_settings()  # of the current folder, before anything imports numba

@@ -22,7 +22,7 @@ from testbed.fabric.openflow.tables import (
     UNTAGGED,
     Priority,
 )
-from testbed.fabric.vlans.entries import entries_of, entry_counts, vlans_on_switches
+from testbed.fabric.vlans.mac_entries import entries_of, entry_counts, vlans_on_switches
 
 
 def compile_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundles | None = None) -> tuple[Rule, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from testbed.base.model import Bools, LocalPlan, Rule, Topology, host_mac
 from testbed.fabric.openflow.tables import FORWARDING, INGRESS, UNTAGGED, Priority
-from testbed.fabric.vlans.local import entry_count, member_matrix
+from testbed.fabric.vlans.local_vlans import entry_count, member_matrix
 
 Match = tuple[tuple[str, int | str], ...]
 Actions = tuple[tuple[str, int], ...]

@@ -8,18 +8,18 @@ from typing import Any
 
 from testbed.base.model import Routes, Topology
 from testbed.fabric.routing import (
-    dl,
-    dor,
+    descending_layers,
+    dimension_order,
     ecmp,
     fat_tree,
+    given_paths,
     layers,
-    listed,
     lturn,
     north_last,
     nue,
-    simple,
+    segment_based,
+    shortest_trees,
     spb,
-    sr,
     stp,
     tbtp,
     updown,
@@ -41,12 +41,16 @@ class RoutingKind:
 
 
 ROUTINGS: dict[str, RoutingKind] = {
-    "dor": RoutingKind(dor.DorOptions, dor.route_dor, "dimension order; mesh, torus, hypercube, ring"),
+    "dor": RoutingKind(
+        dimension_order.DorOptions, dimension_order.route_dor, "dimension order; mesh, torus, hypercube, ring"
+    ),
     "fat_tree": RoutingKind(
         fat_tree.FatTreeOptions, fat_tree.route_fat_tree, "up and down, keyed by source, in-port or destination"
     ),
-    "tree": RoutingKind(simple.TreeOptions, simple.route_tree, "the only path; networks without loops"),
-    "direct": RoutingKind(simple.DirectOptions, simple.route_direct, "one hop; completely connected switches"),
+    "tree": RoutingKind(shortest_trees.TreeOptions, shortest_trees.route_tree, "the only path; networks without loops"),
+    "direct": RoutingKind(
+        shortest_trees.DirectOptions, shortest_trees.route_direct, "one hop; completely connected switches"
+    ),
     "updown": RoutingKind(
         updown.UpDownOptions, updown.route_updown, "up*/down*, by turns; any topology", True, "renamed"
     ),
@@ -54,7 +58,13 @@ ROUTINGS: dict[str, RoutingKind] = {
     "tbtp": RoutingKind(
         tbtp.TbtpOptions, tbtp.route_tbtp, "tree-based turn prohibition; any topology", True, "renamed"
     ),
-    "sr": RoutingKind(sr.SrOptions, sr.route_sr, "segment-based, with backup paths; any topology", True, "renamed"),
+    "sr": RoutingKind(
+        segment_based.SrOptions,
+        segment_based.route_sr,
+        "segment-based, with backup paths; any topology",
+        True,
+        "renamed",
+    ),
     "lturn": RoutingKind(
         lturn.LturnOptions,
         lturn.route_lturn,
@@ -66,7 +76,11 @@ ROUTINGS: dict[str, RoutingKind] = {
         north_last.NorthLastOptions, north_last.route_north_last, "dimension order round dead links of a mesh or torus"
     ),
     "dl": RoutingKind(
-        dl.DlOptions, dl.route_dl, "descending layers, from 1 to 8 of them; any topology", True, "openflow"
+        descending_layers.DlOptions,
+        descending_layers.route_dl,
+        "descending layers, from 1 to 8 of them; any topology",
+        True,
+        "openflow",
     ),
     "lash": RoutingKind(
         layers.LashOptions,
@@ -83,8 +97,8 @@ ROUTINGS: dict[str, RoutingKind] = {
         "openflow",
     ),
     "paths": RoutingKind(
-        listed.ListedOptions,
-        listed.route_listed,
+        given_paths.ListedOptions,
+        given_paths.route_listed,
         "paths computed elsewhere, listed or in a file",
         assignment="openflow",
     ),

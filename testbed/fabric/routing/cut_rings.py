@@ -9,8 +9,8 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import OTHERWISE, host_switches, parallel_of_pair, source_trees
-from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.channel_lookup import OTHERWISE, host_switches, parallel_of_pair, source_trees
+from testbed.fabric.routing.dimension_order import DorOptions, route_dor
 from testbed.fabric.topologies.grid import Torus, torus
 
 

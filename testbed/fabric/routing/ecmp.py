@@ -8,8 +8,8 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from testbed.base.model import Routes, Topology
-from testbed.fabric.routing.choices import hash_flows, hashed_paths, shortest_next_hops
-from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.channel_lookup import explicit_routes
+from testbed.fabric.routing.next_hop_sets import hash_flows, hashed_paths, shortest_next_hops
 
 
 @dataclass(frozen=True, slots=True)

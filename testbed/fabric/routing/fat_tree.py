@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import host_switches, plane_groups, refuse_topology, require_whole
+from testbed.fabric.routing.channel_lookup import host_switches, plane_groups, refuse_topology, require_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 
 from testbed.base.errors import InputError
 from testbed.base.model import Ints, Longs, Paths, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, host_switches, leaving_channels
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches, leaving_channels
 from testbed.fabric.routing.turns import all_turns, by_switch, no_path
 
 # 802.1Q has eight priorities, and a layer is a priority.

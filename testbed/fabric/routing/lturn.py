@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, switch_named
+from testbed.fabric.routing.channel_lookup import explicit_routes, switch_named
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.stp import spanning_tree
 from testbed.fabric.routing.turns import all_turns, allow, breadth_first_levels
@@ -46,7 +46,7 @@ def left_first_turns(topology: Topology, root: int) -> Bools:
     Left channels only lower the rank and right ones only raise it, so the order leaves no cycle. The way up the tree
     is left-up and the way down right, so every pair has a path.
     """
-    from testbed.fabric.kernels.release import release
+    from testbed.fabric.kernels.release_turns import release
 
     before, after = all_turns(topology)
     tree = spanning_tree(topology, root)

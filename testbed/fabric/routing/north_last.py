@@ -13,9 +13,15 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import OTHERWISE, host_switches, parallel_of_pair, refuse_topology, source_trees
+from testbed.fabric.routing.channel_lookup import (
+    OTHERWISE,
+    host_switches,
+    parallel_of_pair,
+    refuse_topology,
+    source_trees,
+)
 from testbed.fabric.routing.cut_rings import route_cut_rings
-from testbed.fabric.routing.dor import entering_channels
+from testbed.fabric.routing.dimension_order import entering_channels
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import host_switches, leaving_channels
+from testbed.fabric.routing.channel_lookup import host_switches, leaving_channels
 from testbed.fabric.routing.layers import MAX_LAYERS, paths_to, routes_in_layers
-from testbed.fabric.routing.simple import breadth_first
+from testbed.fabric.routing.shortest_trees import breadth_first
 from testbed.fabric.routing.turns import all_turns, by_switch, no_path
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Floats, Ints, Longs, Paths, Routes, Topology
-from testbed.fabric.routing.common import runs
+from testbed.fabric.routing.channel_lookup import runs
 
 
 def end_index(topology: Topology, routes: Routes) -> Ints:

@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 
 from testbed.base.model import AllowedTurns, Bools, Ints, Topology
-from testbed.fabric.routing.common import leaving_channels
-from testbed.fabric.routing.sr import found_segments
+from testbed.fabric.routing.channel_lookup import leaving_channels
+from testbed.fabric.routing.segment_based import found_segments
 from testbed.fabric.routing.turns import all_turns, allow
 
 _Turn = tuple[int, int]

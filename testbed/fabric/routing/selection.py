@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import AllowedTurns, Longs, Paths, Topology
-from testbed.fabric.routing.common import host_switches
+from testbed.fabric.routing.channel_lookup import host_switches
 from testbed.fabric.routing.turns import by_switch, consistent_paths, no_path
 
 if TYPE_CHECKING:

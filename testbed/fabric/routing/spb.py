@@ -15,7 +15,7 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.base.model import Ints, Longs, Routes, Topology
-from testbed.fabric.routing.common import host_switches, leaving_channels, source_trees
+from testbed.fabric.routing.channel_lookup import host_switches, leaving_channels, source_trees
 
 # The masks of 802.1aq, Table 28-1, in the order of the algorithms 00-80-C2-01 to 00-80-C2-10.
 MASKS = (0x00, 0xFF, 0x88, 0x77, 0x44, 0xBB, 0x22, 0xDD, 0x11, 0xEE, 0x66, 0x99, 0xAA, 0x55, 0xCC, 0x33)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import host_switches, source_trees, switch_named
+from testbed.fabric.routing.channel_lookup import host_switches, source_trees, switch_named
 from testbed.fabric.routing.turns import breadth_first_levels
 
 

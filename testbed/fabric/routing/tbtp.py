@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import AllowedTurns, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, leaving_channels, switch_named
+from testbed.fabric.routing.channel_lookup import explicit_routes, leaving_channels, switch_named
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.stp import spanning_tree
 from testbed.fabric.routing.turns import allow_all_but
@@ -41,10 +41,10 @@ def tree_based_turns(topology: Topology, root: int) -> AllowedTurns:
 
     A cycle of allowed turns would have to leave the tree; the switch of it that comes first would prohibit its turn.
     """
-    from testbed.fabric.kernels import prohibition
+    from testbed.fabric.kernels import turn_prohibition
 
     tree = np.zeros(topology.link_count, dtype=bool)
     entering = spanning_tree(topology, root)
     tree[entering[entering >= 0] // 2] = True
-    prohibited = prohibition.prohibit(*leaving_channels(topology), topology.channel_target, tree)
+    prohibited = turn_prohibition.prohibit(*leaving_channels(topology), topology.channel_target, tree)
     return allow_all_but(topology, prohibited)

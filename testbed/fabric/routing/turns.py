@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import AllowedTurns, Bools, Ints, Longs, Paths, Topology
-from testbed.fabric.routing.common import host_switches, leaving_channels, runs
+from testbed.fabric.routing.channel_lookup import host_switches, leaving_channels, runs
 
 
 def all_turns(topology: Topology) -> tuple[Ints, Ints]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import AllowedTurns, Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, host_switches, leaving_channels, switch_named
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches, leaving_channels, switch_named
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import all_turns, allow, breadth_first_levels, no_path
 

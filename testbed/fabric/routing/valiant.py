@@ -9,9 +9,9 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.base.model import AllowedTurns, Routes, Topology
-from testbed.fabric.routing.choices import mix
-from testbed.fabric.routing.common import explicit_routes, host_switches
-from testbed.fabric.routing.listed import paths_of
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches
+from testbed.fabric.routing.given_paths import paths_of
+from testbed.fabric.routing.next_hop_sets import mix
 from testbed.fabric.routing.turns import all_turns, graph_of
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
 

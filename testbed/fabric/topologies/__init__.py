@@ -9,11 +9,11 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.model import Topology
 from testbed.fabric.topologies import (
+    any_graph,
     dragonfly,
     dragonfly_plus,
     fat_tree,
     fat_tree_pods,
-    graph,
     grid,
     hyperx,
     irregular,
@@ -121,7 +121,9 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         "torus whose wrap links are shifted",
         twisted_torus.check_twisted_torus,
     ),
-    "graph": TopologyKind(graph.Graph, graph.graph, "updown", "any switches and links, by name", graph.check_graph),
+    "graph": TopologyKind(
+        any_graph.Graph, any_graph.graph, "updown", "any switches and links, by name", any_graph.check_graph
+    ),
 }
 
 

@@ -11,8 +11,8 @@ from annotated_types import Ge, Le
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Bools, Topology
+from testbed.fabric.topologies.any_graph import quote_name, suggest_name
 from testbed.fabric.topologies.build_topology import find_disconnected_pair, make_topology
-from testbed.fabric.topologies.graph import quote_name, suggest_name
 
 _MAX_NAMED = 8
 _LINK = {

@@ -7,7 +7,7 @@ from xml.parsers import expat
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.limits import DEPTH, scaled_limit
-from testbed.fabric.topologies.graph import Link, Listing, Node
+from testbed.fabric.topologies.any_graph import Link, Listing, Node
 
 # What may come before a document type declaration. The declaration is refused before anything is parsed, because it
 # can define entities that grow without bound.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from testbed.base.errors import Problem
-from testbed.fabric.topologies.graph import Link, Listing, Node, quote_name
+from testbed.fabric.topologies.any_graph import Link, Listing, Node, quote_name
 
 # The form is that of ibnetdiscover(8), "Topology file format".
 _NODE = re.compile(r'(Switch|Ca|Rt)\s+([0-9]{1,5})\s+"([^"]*)"')

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.limits import LimitError, parse_json
-from testbed.fabric.topologies.graph import Link, Listing, Node
+from testbed.fabric.topologies.any_graph import Link, Listing, Node
 
 _FORM = '{"nodes": [{"id": …}, …], "links": [{"source": …, "target": …}, …]}'
 

@@ -6,7 +6,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
 from testbed.fabric.transition.check import transition_deadlock, transition_problems
 from testbed.fabric.transition.local_transition import local_successor, make_local_transition
-from testbed.fabric.transition.members import make_member_transition, member_transition_problems
+from testbed.fabric.transition.member_steps import make_member_transition, member_transition_problems
 from testbed.fabric.transition.steps import Step, Transition, make_transition, successor
 
 __all__ = [

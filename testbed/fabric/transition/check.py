@@ -1,9 +1,9 @@
 """Proof that no state between two plans loses a pair, floods a loop or uses a link that is off.
 
 A frame's way depends on the PVID it got when it entered and on rules that do not change while it travels (of VLANs of
-one switch it does not: see local.py): so it is enough to walk every pair twice, in its old VLAN and in its new one, on
-the rules that are there while both may be used. That covers every order in which PVIDs change, and every subset of
-hosts that has moved, as long as no VLAN that frames are in changes its rules: see identifiers.py.
+one switch it does not: see local_transition.py): so it is enough to walk every pair twice, in its old VLAN and in its
+new one, on the rules that are there while both may be used. That covers every order in which PVIDs change, and every
+subset of hosts that has moved, as long as no VLAN that frames are in changes its rules: see vlan_identifiers.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from testbed.base.model import Bundles, Ints, LocalPlan, Routes, Rule, Topology,
 from testbed.fabric.openflow.compile import compile_groups, compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.routing.paths import path
-from testbed.fabric.transition.identifiers import identifier_problems
 from testbed.fabric.transition.local_transition import local_transition_problems
 from testbed.fabric.transition.steps import TRANSITION, Transition, place
+from testbed.fabric.transition.vlan_identifiers import identifier_problems
 from testbed.fabric.verify.deadlock import DEADLOCK, find_deadlock
 from testbed.fabric.verify.delivery import check_tree_delivery
 

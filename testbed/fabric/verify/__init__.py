@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
-from testbed.fabric.verify.choices_of_hops import check_choices, check_chosen
 from testbed.fabric.verify.deadlock import DEADLOCK, check_routes, find_deadlock
 from testbed.fabric.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
 from testbed.fabric.verify.limits import check_limits, check_local_limits, check_model_tables
 from testbed.fabric.verify.local_delivery import check_local_delivery
 from testbed.fabric.verify.local_vlans import check_arrivals, check_flood, list_malformed
 from testbed.fabric.verify.membership import check_entries, check_members, check_trees
+from testbed.fabric.verify.next_hop_choices import check_choices, check_chosen
 from testbed.fabric.verify.tree_routes import check_tree_routes
 
 __all__ = ["DEADLOCK", "verify"]

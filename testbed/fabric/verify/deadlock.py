@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Bools, Ints, Longs, Paths, Routes, Topology, Violation
-from testbed.fabric.routing.common import leaving_channels, leaving_slots
+from testbed.fabric.routing.channel_lookup import leaving_channels, leaving_slots
 
 DEADLOCK = "deadlock"
 

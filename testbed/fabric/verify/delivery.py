@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.base.model import Bools, Codes, Entries, Ints, Longs, Routes, Topology, Violation, VlanPlan
-from testbed.fabric.routing.common import leaving_channels, leaving_slots
+from testbed.fabric.routing.channel_lookup import leaving_channels, leaving_slots
 from testbed.fabric.routing.paths import all_paths, destination_keys, key_switches, path, source_keys
 from testbed.fabric.routing.relation import Conflict, as_source_trees
 from testbed.fabric.verify.deadlock import turns_taken

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from testbed.base.model import Bools, Ints, LocalPlan, Longs, Topology
-from testbed.fabric.routing.common import leaving_channels, runs
-from testbed.fabric.vlans.local import member_matrix
+from testbed.fabric.routing.channel_lookup import leaving_channels, runs
+from testbed.fabric.vlans.local_vlans import member_matrix
 
 
 def multiplication(topology: Topology, plan: LocalPlan) -> tuple[float, float] | None:

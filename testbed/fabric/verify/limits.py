@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.base.model import LocalPlan, SwitchModel, Topology, Violation, VlanPlan
-from testbed.fabric.vlans.entries import entry_counts, vlans_on_switches
-from testbed.fabric.vlans.local import entry_count, vlan_count
+from testbed.fabric.vlans.local_vlans import entry_count, vlan_count
+from testbed.fabric.vlans.mac_entries import entry_counts, vlans_on_switches
 
 # The four switches of Koibuchi et al. 2011, Table 2, and their data sheets. The paper (section 3.7) gives MAC
 # tables of "8k or 12k"; VLAN limits are the makers' figures.

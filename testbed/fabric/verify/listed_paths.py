@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Ints, Longs, Topology, Violation
-from testbed.fabric.routing.common import host_switches
-from testbed.fabric.verify.choices_of_hops import DELIVERY, LOOP, ChoiceProof
+from testbed.fabric.routing.channel_lookup import host_switches
 from testbed.fabric.verify.deadlock import find_deadlock
+from testbed.fabric.verify.next_hop_choices import DELIVERY, LOOP, ChoiceProof
 
 _SHOWN = 5
 _MOST_NAMED = 1000

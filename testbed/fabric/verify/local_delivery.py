@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from testbed.base.model import Ints, LocalPlan, Longs, Paths, Routes, Topology, Violation
-from testbed.fabric.routing.common import leaving_slots
+from testbed.fabric.routing.channel_lookup import leaving_slots
 from testbed.fabric.routing.paths import all_paths, destination_keys, hops, key_switches, source_keys
 from testbed.fabric.verify.deadlock import hop_name, turns_taken
 from testbed.fabric.verify.delivery import MAX_SHOWN, lost_pairs, summarize_remaining
 from testbed.fabric.verify.local_vlans import Working, class_name
-from testbed.fabric.vlans.local import DELIVER, NEVER
+from testbed.fabric.vlans.local_vlans import DELIVER, NEVER
 
 
 def check_local_delivery(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Bools, Ints, LocalPlan, Topology, Violation
-from testbed.fabric.vlans.local import DELIVER, NEVER, member_matrix
+from testbed.fabric.vlans.local_vlans import DELIVER, NEVER, member_matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)

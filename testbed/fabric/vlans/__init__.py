@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
-from testbed.fabric.vlans import fixed, model, openflow, renamed, static
+from testbed.fabric.vlans import fixed, openflow, renamed, static_fdb, without_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ ASSIGNMENTS: dict[str, AssignmentKind] = {
     "renamed": AssignmentKind(
         renamed.RenamedOptions, renamed.assign_renamed, "VLANs inside each switch, PVID a port, untagged links"
     ),
-    "static": AssignmentKind(static.StaticOptions, static.assign_static, "static MAC entries alone, no VLANs"),
+    "static": AssignmentKind(static_fdb.StaticOptions, static_fdb.assign_static, "static MAC entries alone, no VLANs"),
     "openflow": AssignmentKind(
         openflow.OpenFlowOptions,
         openflow.assign_openflow,
         "in-port, priority and destination; layers as 802.1Q priorities",
     ),
     "model": AssignmentKind(
-        model.ModelOptions, model.assign_model, "no tables: for the simulator and the analysis alone"
+        without_tables.ModelOptions, without_tables.assign_model, "no tables: for the simulator and the analysis alone"
     ),
 }

@@ -13,7 +13,7 @@ from testbed.base.model import Ints, LocalPlan, Routes, Topology
 from testbed.fabric.routing.paths import key_switches, source_keys
 from testbed.fabric.routing.relation import Conflict, forwarding_table, refusal
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
-from testbed.fabric.vlans.local import NEVER, LocalOptions, local_plan
+from testbed.fabric.vlans.local_vlans import NEVER, LocalOptions, local_plan
 
 PRIORITIES = 8
 _REMEDY = (

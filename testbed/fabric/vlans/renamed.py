@@ -13,7 +13,7 @@ from testbed.base.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
 from testbed.fabric.routing.paths import destination_keys, key_switches, source_keys
 from testbed.fabric.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
-from testbed.fabric.vlans.local import NEVER, LocalOptions, local_plan
+from testbed.fabric.vlans.local_vlans import NEVER, LocalOptions, local_plan
 
 _REMEDY = (
     'Use selection "balanced" or "low_port" where the routing has it, key "in_port" or "destination" for a fat tree, '

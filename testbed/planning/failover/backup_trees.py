@@ -7,8 +7,8 @@ import heapq
 import numpy as np
 
 from testbed.base.model import Bools, Topology
-from testbed.fabric.routing.common import leaving_channels
-from testbed.planning.failover.failed import find_islands
+from testbed.fabric.routing.channel_lookup import leaving_channels
+from testbed.planning.failover.failed_elements import find_islands
 
 
 def backup_trees(topology: Topology, dead: Bools) -> Bools:

@@ -19,7 +19,7 @@ from testbed.fabric.verify.delivery import check_tree_delivery
 from testbed.planning.failover.tables import Tables, tree_routes
 
 if TYPE_CHECKING:
-    from testbed.planning.failover.outlook import Diversion
+    from testbed.planning.failover.failure_effects import Diversion
 
 OLD, BACKUP, NEW = "old", "backup", "new"
 

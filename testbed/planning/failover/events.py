@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.base.errors import Problem, did_you_mean
 from testbed.base.model import Topology
-from testbed.fabric.topologies.graph import quote_name
+from testbed.fabric.topologies.any_graph import quote_name
 from testbed.scenario.workloads.timeline import MANAGER, OPPOSITE, Event
 
 _PORT = re.compile(r"(.+)-eth([0-9]+)")

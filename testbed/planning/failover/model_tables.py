@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Ints, Topology
-from testbed.dataplane.both_tables import merge_tables
 from testbed.dataplane.kernels.packets_state import DISCARD, PacketTables
 from testbed.dataplane.switch_tables import switch_tables
-from testbed.planning.failover.failed import find_islands
+from testbed.dataplane.transition_tables import merge_tables
+from testbed.planning.failover.failed_elements import find_islands
 from testbed.planning.failover.tables import Tables
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from testbed.base.model import Rule, Topology, host_mac
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.tables import FORWARDING, Priority
-from testbed.planning.failover.failed import find_islands
+from testbed.planning.failover.failed_elements import find_islands
 from testbed.planning.failover.tables import Tables
 
 

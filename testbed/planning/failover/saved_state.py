@@ -11,8 +11,8 @@ import numpy as np
 from testbed.base.files import read_text, write_whole
 from testbed.base.limits import parse_json
 from testbed.base.model import Topology
-from testbed.planning.failover.failed import FailedElements
-from testbed.planning.failover.log import LoggedFailure
+from testbed.planning.failover.failed_elements import FailedElements
+from testbed.planning.failover.failure_log import LoggedFailure
 from testbed.planning.failover.tables import Routings, Tables, recovered_tables
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Ints, Routes, Topology, Violation, VlanPlan
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import host_switches, leaving_channels
+from testbed.fabric.routing.channel_lookup import host_switches, leaving_channels
 from testbed.fabric.routing.relation import Conflict, as_source_trees
 from testbed.fabric.topologies.faults import find_surviving_part
 from testbed.fabric.transition import successor
 from testbed.fabric.verify import verify
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID, FixedOptions, assign_fixed
 from testbed.planning.failover.backup_trees import backup_trees
-from testbed.planning.failover.failed import FailedElements, failed_elements, find_islands
+from testbed.planning.failover.failed_elements import FailedElements, failed_elements, find_islands
 
 _GRIDS = ("mesh", "torus")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.base.isolated import make_code_command, make_file_command
 from testbed.base.messages import Process
 from testbed.base.model import Floats
+from testbed.base.python_isolation import make_code_command, make_file_command
 from testbed.scenario.workloads.pairs import OutputError
 
 PROGRAM = Path(__file__).with_name("probe_program.py")

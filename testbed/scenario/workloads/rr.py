@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from testbed.base.errors import Problem
-from testbed.base.isolated import make_file_command
 from testbed.base.messages import Process
+from testbed.base.python_isolation import make_file_command
 from testbed.scenario.workloads.pairs import Ends, Figures, Messages, OutputError, PairTool
 from testbed.scenario.workloads.spec import Pattern
 

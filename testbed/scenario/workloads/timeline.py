@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, JsonValue, WithJsonSchema
 
 from testbed.base.errors import Problem, did_you_mean
-from testbed.scenario.workloads.link_words import READERS, RESET, LinkWords, read_words
+from testbed.scenario.workloads.link_settings import READERS, RESET, LinkWords, read_words
 
 Action = Literal["down", "up", "kill", "start", "link"]
 ACTIONS: tuple[Action, ...] = get_args(Action)

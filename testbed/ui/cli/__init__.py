@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from testbed.base.isolated import isolate
+from testbed.base.python_isolation import isolate
 
 if TYPE_CHECKING:
     from testbed.base.errors import TestbedError

@@ -98,8 +98,8 @@ def audit(
     """
     _check_questions(form, new=new is not None, each=each_link or each_switch, without=bool(without))
     from testbed.devices.audit import audit as audited
+    from testbed.devices.audit.assumptions import explain_port
     from testbed.devices.audit.read_folder import read_network
-    from testbed.devices.audit.told import explain_port
     from testbed.devices.audit.what_if import compare_audits, find_place, require_known_states, take_away
 
     with show_progress("reading configurations and cables"):

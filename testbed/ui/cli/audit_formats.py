@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from testbed.base.others_text import escape_line
+from testbed.base.untrusted_text import escape_line
 from testbed.base.version import __version__
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, did_you_mean
-from testbed.base.others_text import csv_text
+from testbed.base.untrusted_text import csv_text
 from testbed.ui.cli.app import FORMAT, Commands, app
 from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, show_progress, steps
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.base.errors import InputError, Problem, TestbedError
 from testbed.base.files import write_whole
-from testbed.base.others_text import escape_json, escape_line
 from testbed.base.units import format_eta
+from testbed.base.untrusted_text import escape_json, escape_line
 from testbed.ui.cli.terminal import EscapingConsole, escape_streams
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from testbed.ui.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from testbed.planning.failover.outlook import FailureFigures
+    from testbed.planning.failover.failure_effects import FailureFigures
     from testbed.planning.summary import PlanFigures
     from testbed.results import Run
 

@@ -101,7 +101,7 @@ def _changes(topology: Topology, texts: list[str]) -> list[Change]:
 def _steps(topology: Topology, first: SegmentHop, events: list[Change]) -> list[SegmentHop]:
     """What comes of each change, after all before it."""
     from testbed.fabric.routing.segment_tables import next_step
-    from testbed.planning.failover.outlook import failed_after
+    from testbed.planning.failover.failure_effects import failed_after
 
     steps: list[SegmentHop] = []
     last = first

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.segment import Segment
 
-from testbed.base.others_text import escape_controls, escape_line
+from testbed.base.untrusted_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from testbed.base.others_text import escape_line
 from testbed.base.trust import Program, decide_trust_with, is_remembered, remember, user_name
+from testbed.base.untrusted_text import escape_line
 from testbed.ui.cli.output import messages, pause_display, print_lines
 
 # Whether --trust is given, and what it or an answer has let run in this command.

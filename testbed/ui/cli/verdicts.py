@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from testbed.base.errors import EXIT_FAIL, EXIT_NOTHING_RAN, EXIT_PASS
-from testbed.base.others_text import escape_controls, escape_line
+from testbed.base.untrusted_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from testbed.base.model import Violation
-    from testbed.fabric.verify.choices_of_hops import ChoiceProof
+    from testbed.fabric.verify.next_hop_choices import ChoiceProof
     from testbed.planning import Plan
 
 _SUITE = "testbed verify"
@@ -157,7 +157,7 @@ def _forwarding_line(name: str, found: ReadForwarding, *, passed: bool) -> str:
 def _vlans(plan: Plan) -> str:
     from testbed.base.model import VlanPlan
     from testbed.base.units import count_noun
-    from testbed.fabric.vlans.local import vlan_count
+    from testbed.fabric.vlans.local_vlans import vlan_count
 
     count = (
         plan.vlans.vlan_count

@@ -130,7 +130,7 @@ def read_plan(name: str, settings: Sequence[str] = ()) -> Plan:
         InputError: there is none, or it is wrong.
         VerificationError: a stored plan was changed.
     """
-    from testbed.planning.stored import read_stored
+    from testbed.planning.prove_stored import read_stored
 
     if not name.endswith(".json"):
         return plan_scenario(name, settings)

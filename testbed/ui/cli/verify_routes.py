@@ -22,8 +22,8 @@ def prove_routes(name: str, settings: Sequence[str], routes: Path) -> ReadForwar
     Raises:
         InputError: one of them cannot be read, or is wrong.
     """
-    from testbed.fabric.verify.choices_of_hops import check_choices
     from testbed.fabric.verify.listed_paths import ListedPaths, check_listed_paths
+    from testbed.fabric.verify.next_hop_choices import check_choices
     from testbed.scenario.routes_file import read_routes
 
     topology, expected = read_topology(name, settings)
@@ -45,7 +45,7 @@ def read_topology(name: str, settings: Sequence[str]) -> tuple[Topology, bool]:
     from testbed.base.files import read_text
     from testbed.base.limits import FABRIC_FILE
     from testbed.fabric.topologies import size_problem
-    from testbed.fabric.topologies.graph import graph
+    from testbed.fabric.topologies.any_graph import graph
     from testbed.planning.scenario_fabric import logical_fabric
     from testbed.scenario import find_scenario, load_scenario
     from testbed.scenario.fabric_file import read_fabric

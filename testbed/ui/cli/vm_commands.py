@@ -54,7 +54,7 @@ def box(
     form: FORMAT = Format.text,
 ) -> None:
     """Make boxes for Vagrant from the image, unless they are there. Needs root, the image, and 6 GB."""
-    from testbed.base.shipped import CACHE
+    from testbed.base.resources import CACHE
     from testbed.engines.vm.box import PROVIDERS, build_boxes
 
     started = time.monotonic()

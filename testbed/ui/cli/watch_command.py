@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from testbed.base.errors import InputError, LabError
-from testbed.base.others_text import escape_line
+from testbed.base.untrusted_text import escape_line
 from testbed.ui.cli.app import FORMAT, LAB, app
 from testbed.ui.cli.interrupts import Interrupted
 from testbed.ui.cli.output import Format, print_json, print_lines, results

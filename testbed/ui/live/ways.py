@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.messages import PathTrace
 from testbed.base.model import VlanPlan
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.paths import end_index, path
 from testbed.planning import Plan
 from testbed.planning.failover.tables import whole_tables

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from testbed.base.errors import CapabilityError
-from testbed.base.others_text import escape_line
-from testbed.base.shipped import install_extra
+from testbed.base.resources import install_extra
+from testbed.base.untrusted_text import escape_line
 
 Progress = Callable[[str], None]
 

@@ -32,7 +32,7 @@ def plan_fabric(
     from testbed.engines.lab.hosts.memory import require_room
     from testbed.planning import make_plan
     from testbed.scenario import find_scenario, load_scenario, parse_scenario
-    from testbed.scenario.beside import EVERY_KEY
+    from testbed.scenario.named_files import EVERY_KEY
 
     texts = [f"{key}={json.dumps(value, default=list)}" for key, value in (settings or {}).items()]
     if isinstance(scenario, Mapping):

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 from annotated_types import Gt, MinLen
 
-from testbed.base import shipped
+from testbed.base import resources
 from testbed.base.errors import InputError, Problem, did_you_mean, reading
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
-from testbed.scenario.models import fill, format_value, not_one_of
-from testbed.scenario.read import read_blocks
+from testbed.scenario.parameter_models import fill, format_value, not_one_of
+from testbed.scenario.read_blocks import read_blocks
 from testbed.ui.teaching.demands import DEMANDS
 
-FOLDER = shipped.find_part("exercises")
+FOLDER = resources.find_part("exercises")
 FILE, SHEET, START = "exercise.yaml", "sheet.md", "start"
 SOLUTIONS = "solutions"  # beside the exercises, a folder each, so that they can be left out of what students get
 

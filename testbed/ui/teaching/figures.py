@@ -13,7 +13,7 @@ from testbed.fabric.routing.paths import channel_load
 from testbed.fabric.traffic import flows
 from testbed.planning.failures import failure_outlooks
 from testbed.planning.summary import summary
-from testbed.scenario.models import not_one_of
+from testbed.scenario.parameter_models import not_one_of
 from testbed.ui.teaching.flood import on_links
 from testbed.ui.teaching.work import Work
 

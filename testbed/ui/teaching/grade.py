@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import InputError
-from testbed.base.others_text import escape_line
+from testbed.base.untrusted_text import escape_line
 from testbed.ui.teaching import course, work
 from testbed.ui.teaching.course import Demand, Exercise, Task
 from testbed.ui.teaching.demands import DEMANDS

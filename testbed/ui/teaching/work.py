@@ -13,8 +13,8 @@ from testbed.base.model import Topology
 from testbed.planning import Plan, make_plan
 from testbed.planning.scenario_fabric import build_fabric
 from testbed.scenario import Scenario, scenario_of_blocks
-from testbed.scenario.models import format_value
-from testbed.scenario.read import read_blocks
+from testbed.scenario.parameter_models import format_value
+from testbed.scenario.read_blocks import read_blocks
 from testbed.ui.teaching import student_config as by_hand
 from testbed.ui.teaching.student_config import Switches
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import isolated
+from testbed.base import python_isolation
 from tests.planted import Planted, plant
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,7 @@ workloads: [{kind: iperf3, protocol: udp, pattern: neighbour, repeats: 1}]
 _SHOW = """
 import sys
 sys.path[:0] = [sys.argv[1]]
-from testbed.base.isolated import isolate
+from testbed.base.python_isolation import isolate
 isolate()
 import matplotlib, numba
 from numba.core import config
@@ -75,7 +75,7 @@ def test_workers_take_no_code_from_the_folder_they_are_started_in(planted):
 
 
 def test_a_module_that_is_started_isolated_gets_its_words_and_nothing_of_the_folder(planted):
-    command = isolated.make_module_command("testbed.planning.certificate_check", "no plan", "no certificate")
+    command = python_isolation.make_module_command("testbed.planning.certificate_check", "no plan", "no certificate")
     assert command[1] == "-I"
     done = subprocess.run(
         command, cwd=planted.folder, capture_output=True, text=True, check=False,
@@ -99,7 +99,7 @@ def test_python_m_testbed_leaves_the_folder_once_it_runs():
 
 
 def test_settings_of_numba_and_matplotlib_in_the_folder_have_no_effect(planted):
-    command = isolated.make_code_command(_SHOW, str(ROOT))
+    command = python_isolation.make_code_command(_SHOW, str(ROOT))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     done = subprocess.run(command, cwd=planted.folder, capture_output=True, text=True, check=True, env=clean)
     assert done.stdout.split() == ["''", "0", "1.5"]
@@ -110,14 +110,14 @@ def test_settings_of_numba_and_matplotlib_in_the_folder_have_no_effect(planted):
 
 def test_the_environment_of_pythons_has_nothing_that_changes_them():
     variables = {"PYTHONPATH": "/x", "PYTHONINSPECT": "1", "PYTHONSTARTUP": "x", "HOME": "/h", "PATH": "/p"}
-    assert isolated.clean_environment(variables) == {"HOME": "/h", "PATH": "/p"}
+    assert python_isolation.clean_environment(variables) == {"HOME": "/h", "PATH": "/p"}
 
 
 def test_one_module_starts_pythons():
     """Elsewhere nothing names the interpreter, nor a program called python."""
     found = []
     for file in sorted([*(ROOT / "testbed").rglob("*.py"), *(ROOT / "controllers").rglob("*.py")]):
-        if file.name == "isolated.py":
+        if file.name == "python_isolation.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute) and node.attr in ("executable", "_base_executable"):

@@ -22,13 +22,13 @@ from testbed.base.limits import LimitError, parse_arrays, parse_json, scaled_lim
 from testbed.devices.read_lines import SwitchLines, vlans_of
 from testbed.devices.vlan_set import VlanSet
 from testbed.scenario import parse_scenario
-from testbed.scenario.read import read_value
+from testbed.scenario.read_blocks import read_value
 
 _MEMORY, _SECONDS = 2500 << 20, 30
 
 _READER = """
 import json, resource, signal, sys
-import testbed.planning.store, testbed.planning.stored, testbed.scenario.read
+import testbed.planning.store, testbed.planning.prove_stored, testbed.scenario.read_blocks
 from pathlib import Path
 from testbed.base import limits
 from testbed.devices.audit.read_folder import read_network
@@ -36,7 +36,7 @@ from testbed.ui.cli.check_command import texts_of
 from testbed.engines.lab.hosts.jobs import read_job
 from testbed.base.errors import TestbedError
 from testbed.ui.teaching import course
-from testbed.planning.stored import read_stored
+from testbed.planning.prove_stored import read_stored
 from testbed.results.telemetry import load_telemetry
 from testbed.scenario import load_scenario
 from testbed.scenario.catalogue import summaries
@@ -44,8 +44,8 @@ from testbed.scenario.plugins import load_file
 from testbed.experiments.sweep.read_sweep import load_sweep
 
 limits.UNPACKED = 50 << 20
-testbed.planning.store.PLAN_VALUES = testbed.planning.stored.PLAN_VALUES = 1_000_000
-testbed.scenario.read.YAML_VALUES = 10_000
+testbed.planning.store.PLAN_VALUES = testbed.planning.prove_stored.PLAN_VALUES = 1_000_000
+testbed.scenario.read_blocks.YAML_VALUES = 10_000
 READERS = {
     "scenario": load_scenario, "job": lambda file: read_job("./" + file.parent.name, "job", file.parent.parent),
     "exercise": lambda file: course.read(file.parent), "sweep": load_sweep, "plugin": load_file,
@@ -219,7 +219,7 @@ def test_aliases_that_people_write_are_read():
 
 def test_a_limit_can_be_raised(monkeypatch):
     text = "a: [" + ", ".join("1" for _ in range(150)) + "]"
-    monkeypatch.setattr("testbed.scenario.read.YAML_VALUES", 100)
+    monkeypatch.setattr("testbed.scenario.read_blocks.YAML_VALUES", 100)
     with pytest.raises(InputError, match=MORE):
         read_value(text, "x.yaml")
     monkeypatch.setenv("TESTBED_LIMITS", "10")

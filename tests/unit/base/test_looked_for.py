@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.base import looked_for
+from testbed.base import synonyms
 from testbed.base.errors import InputError
 from testbed.fabric.collectives import COLLECTIVES
 from testbed.fabric.routing import ROUTINGS
@@ -38,4 +38,4 @@ def test_keys_and_patterns_by_other_names():
 
 
 def test_what_words_lead_to_is_there():
-    assert set(looked_for._CALLED.values()) <= {*TOPOLOGIES, *ROUTINGS, *PATTERNS, *FAMILIES, *COLLECTIVES}
+    assert set(synonyms._CALLED.values()) <= {*TOPOLOGIES, *ROUTINGS, *PATTERNS, *FAMILIES, *COLLECTIVES}

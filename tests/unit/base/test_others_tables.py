@@ -12,7 +12,7 @@ import numpy as np
 
 import testbed
 from testbed.base.errors import Problem
-from testbed.base.others_text import csv_text
+from testbed.base.untrusted_text import csv_text
 from testbed.devices import Options, compare_files, export_plan
 from testbed.devices.audit.cabling import _table
 from testbed.engines.simulate.recorded import _csv_matrix, make_all_to_all
@@ -93,4 +93,4 @@ def test_one_function_writes_tables():
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and node.attr in ("writer", "DictWriter")
     }
-    assert writing == {"base/others_text.py"}
+    assert writing == {"base/untrusted_text.py"}

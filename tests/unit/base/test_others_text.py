@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import Problem, TestbedError
 from testbed.base.model import Sample
-from testbed.base.others_text import escape_cell, escape_controls, escape_json, escape_line, unescape_cell
+from testbed.base.untrusted_text import escape_cell, escape_controls, escape_json, escape_line, unescape_cell
 from testbed.experiments.compare.comparison import compare
 from testbed.experiments.compare.comparison_table import as_csv
 from testbed.experiments.report import render_report

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from testbed.base import limits
-from testbed.base.served import serve_status
+from testbed.base.http_status import serve_status
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_what_is_no_request_gets_a_sentence(port, body, length, why):
 
 
 def test_a_request_with_too_many_values(port, monkeypatch):
-    monkeypatch.setattr("testbed.base.served.PLAN_VALUES", 1000)
+    monkeypatch.setattr("testbed.base.http_status.PLAN_VALUES", 1000)
     code, answer = post(port, b'{"plan": [' + b"0," * 2000 + b"0]}")
     assert (code, answer) == (400, {"error": "not a request: has about 2,002 values; 1,000 values are the most that is "
                                     "read; TESTBED_LIMITS=10 in the environment is ten times as much"})  # fmt: skip

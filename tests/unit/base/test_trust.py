@@ -16,10 +16,10 @@ import testbed as tb
 from testbed.base import trust
 from testbed.base.errors import InputError
 from testbed.experiments.sweep import prepare
+from testbed.planning.prove_stored import read_stored
 from testbed.planning.store import plan_from_json, plan_to_json
-from testbed.planning.stored import read_stored
 from testbed.scenario import plugins
-from testbed.scenario.pickled import pickle_value
+from testbed.scenario.pickle_plugins import pickle_value
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
 from testbed.ui.testing import check_routing

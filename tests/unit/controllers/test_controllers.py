@@ -18,10 +18,10 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from controllers.__main__ import Name, main
 from controllers.framework import DEAD_DISPATCHER
 from controllers.learning import LearningReconciler
+from controllers.openflow_messages import Content, add_message, bundle, content, differences, place, rule_of
 from controllers.reconciler import Reconciler
-from controllers.refused import RefusedError
 from controllers.switches import SwitchError, Switches
-from controllers.wire import Content, add_message, bundle, content, differences, place, rule_of
+from controllers.unsupported import RefusedError
 from testbed.base.model import Rule
 from testbed.fabric.openflow.compile import entry_rules
 from testbed.planning import Plan, make_plan

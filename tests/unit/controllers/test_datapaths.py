@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from controllers import datapaths
-from controllers.datapaths import forget_flows
+from controllers import kernel_flows
+from controllers.kernel_flows import forget_flows
 
 
 def listen(path: Path) -> socket.socket:
@@ -51,6 +51,6 @@ def test_all_daemons_are_asked_and_those_that_have_ended_are_passed_over(tmp_pat
 
 @pytest.mark.parametrize("answer", [None, b'{"error":"no such command","id":0,"result":null}', b"]", b"[]"])
 def test_a_daemon_that_does_not_say_that_it_has_done_so_has_not(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(datapaths, "_LIMIT", 0.1)
+    monkeypatch.setattr(kernel_flows, "_LIMIT", 0.1)
     serve(tmp_path / "ovs-vswitchd.8.ctl", answer)
     assert not forget_flows(tmp_path)

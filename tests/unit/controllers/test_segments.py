@@ -19,18 +19,18 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from controllers import segments
 from controllers.election import Election
-from controllers.encode import add_bytes, remove_bytes
 from controllers.lldp import packet_out, read
-from controllers.refused import RefusedError
+from controllers.openflow_bytes import add_bytes, remove_bytes
+from controllers.openflow_messages import Content, add_message, place, remove_message, vlans_of
 from controllers.segments import SegmentReconciler
 from controllers.switches import SwitchError
-from controllers.wire import Content, add_message, place, remove_message, vlans_of
+from controllers.unsupported import RefusedError
 from testbed.base.model import Rule
 from testbed.fabric.openflow.admission import lldp_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.planning import Plan
-from testbed.planning.failover.collected import CollectedTopology
-from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.lldp_topology import CollectedTopology
 from testbed.planning.failover.rules import sets_pvid
 from tests.fabrics import plan_of
 

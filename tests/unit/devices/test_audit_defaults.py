@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
 from testbed.devices.audit import Audit, audit
+from testbed.devices.audit.assumptions import explain_port
 from testbed.devices.audit.read_folder import read_network
-from testbed.devices.audit.told import explain_port
 from testbed.devices.defaults import DEFAULTS
 from testbed.devices.read_ios import port_of, read_ios
 from testbed.devices.read_lines import LineError

@@ -11,7 +11,7 @@ from testbed.base.errors import InputError, VerificationError
 from testbed.devices import Options, compare_files, export_plan
 from testbed.devices.export import DIALECTS
 from testbed.devices.port_names import format_ranges, port_names
-from testbed.devices.reserved import RESERVED
+from testbed.devices.reserved_vlans import RESERVED
 from testbed.devices.settings import settings_of
 from testbed.planning import Plan, make_plan
 from tests.fabrics import plan_of, scenario_of

@@ -11,7 +11,7 @@ from testbed.base.model import Rule
 from testbed.engines.lab.control.controller import describe_late_switches
 from testbed.engines.ovs.checks import deviations
 from testbed.engines.ovs.walk import state_problems
-from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 

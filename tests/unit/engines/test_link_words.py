@@ -8,8 +8,8 @@ from testbed.base.messages import Deviation, LinkChange, LinkState
 from testbed.engines.lab.hosts.shaping import Shaping, shaping_problems
 from testbed.engines.ovs.checks import changed_links
 from testbed.engines.ovs.netem import Netem
-from testbed.planning.loads import too_slow
-from testbed.scenario.workloads.link_words import read_delay, read_loss, read_rate
+from testbed.planning.check_loads import too_slow
+from testbed.scenario.workloads.link_settings import read_delay, read_loss, read_rate
 from tests.fabrics import plan_of
 
 

@@ -45,7 +45,7 @@ from testbed.engines.machines.parts import divide, needed_rates
 from testbed.engines.machines.records import merge_records
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
-from testbed.fabric.topologies.cut import cut
+from testbed.fabric.topologies.partition import cut
 from testbed.planning import make_plan
 from testbed.ui.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
 from testbed.ui.cli.app import app

@@ -21,7 +21,7 @@ from testbed.engines.realtime.ports import Ports
 from testbed.engines.realtime.walk import walk
 from testbed.engines.simulate.live import live_model
 from testbed.planning import Plan, make_plan
-from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements
+from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements
 from testbed.planning.failover.model_tables import all_tables
 from testbed.planning.failover.tables import whole_tables
 from testbed.planning.failures import first_tables

@@ -9,10 +9,10 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.model import Octets
-from testbed.dataplane.both_tables import merge_tables, pvids_of
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import FREE
 from testbed.dataplane.switch_tables import switch_tables
+from testbed.dataplane.transition_tables import merge_tables, pvids_of
 from testbed.engines.realtime.move import Mover, spare_links, wait_for_empty_links
 from testbed.engines.realtime.walk import spared_problems, trace_path, walked_problems
 from testbed.engines.simulate.live import live_model

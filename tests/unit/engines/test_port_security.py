@@ -12,8 +12,8 @@ from testbed.engines.ovs.walk import installed_problems
 from testbed.fabric.openflow.admission import PRIORITY_TAGGED
 from testbed.fabric.openflow.compile import learned_rules
 from testbed.fabric.openflow.oracle import BROADCAST, Oracle
+from testbed.fabric.openflow.rule_text import format_rule, parse_rule
 from testbed.fabric.openflow.tables import UNTAGGED
-from testbed.fabric.openflow.text import format_rule, parse_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 

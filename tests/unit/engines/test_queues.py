@@ -15,7 +15,7 @@ import pytest
 
 from testbed.base.errors import CapabilityError, InputError
 from testbed.base.files import code_digest
-from testbed.base.isolated import make_module_prefix
+from testbed.base.python_isolation import make_module_prefix
 from testbed.engines.machine.cluster import open_cluster, worker_code
 from testbed.engines.machine.queues import Queue, submit_workers
 

@@ -10,7 +10,7 @@ from testbed.engines.simulate.levels import Runs, runs_of
 from testbed.engines.simulate.packet_settings import PacketSettings
 from testbed.engines.simulate.point import Links, Point, rows_of
 from testbed.planning import Plan, make_plan
-from testbed.scenario.pickled import pickle_value
+from testbed.scenario.pickle_plugins import pickle_value
 from tests.fabrics import scenario_of
 
 PLAN = make_plan(

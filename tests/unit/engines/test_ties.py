@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base.jit import jit
 from testbed.dataplane.kernels.events import NEVER, FifoLanes, Heap
-from testbed.dataplane.kernels.ties import DOCUMENTED, REVERSED, next_of_tied
+from testbed.dataplane.kernels.tie_breaking import DOCUMENTED, REVERSED, next_of_tied
 from testbed.engines.simulate import PacketNetwork, PacketSettings, packet_point
 from testbed.engines.simulate.folder import samples_of
 from testbed.engines.simulate.packet_settings import as_asked, packet_problems

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.base.errors import CapabilityError, InputError, LabError
-from testbed.base.shipped import PACKAGES as ROOT
+from testbed.base.resources import PACKAGES as ROOT
 from testbed.engines.vm import boot, building, image, kvm, stream, suite
 from testbed.engines.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.engines.vm.machine import _VIRTUAL_DATE, VirtualMachine, needed_memory, qemu_command, require_memory

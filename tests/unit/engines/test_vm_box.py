@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.base.errors import CapabilityError, InputError, LabError
-from testbed.base.shipped import PACKAGES as ROOT
+from testbed.base.resources import PACKAGES as ROOT
 from testbed.engines.vm import box, building
 from testbed.engines.vm.box import BOX_INPUTS, PROVIDERS, box_file, build_boxes
 from testbed.engines.vm.image import Image

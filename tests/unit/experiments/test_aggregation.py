@@ -23,7 +23,7 @@ from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads import member_loads as members_run
 from testbed.experiments.run.loads.context import Context, LoadResult
 from testbed.fabric.openflow.compile import groups_without
-from testbed.fabric.openflow.text import FlowSyntaxError, format_group, format_rule, parse_group
+from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_group, format_rule, parse_group
 from testbed.planning import Plan, make_plan
 from testbed.planning.rates import channel_rates, logical_ways
 from testbed.planning.scenario_fabric import aggregate

@@ -19,8 +19,8 @@ from testbed.experiments.analyse.plot import draw
 from testbed.fabric.openflow.tables import Priority
 from testbed.fabric.routing.paths import path
 from testbed.fabric.traffic import flows, pattern_names
-from testbed.fabric.vlans.entries import entries_of
-from testbed.fabric.vlans.fewest import Bounds
+from testbed.fabric.vlans.mac_entries import entries_of
+from testbed.fabric.vlans.vlan_lower_bound import Bounds
 from testbed.planning import make_plan
 from tests.fabrics import graph_of, plan_of, scenario_of, topology_of
 

@@ -19,7 +19,7 @@ from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote
 from testbed.results import load_run
 from testbed.scenario import plugins
-from testbed.scenario.pickled import Pickled, pickle_value
+from testbed.scenario.pickle_plugins import Pickled, pickle_value
 from tests.dask_programs import await_workers, scheduler, worker
 
 # Options are a class of the plug-in, so that neither a plan nor a scenario can be unpickled without it.

@@ -20,7 +20,7 @@ from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote, unpack
 from testbed.results import load_run
-from testbed.scenario.pickled import pickle_value
+from testbed.scenario.pickle_plugins import pickle_value
 from tests.dask_programs import ROOT, await_workers, scheduler, worker
 
 pytestmark = [pytest.mark.timeout(600)]  # the first to run compiles kernels

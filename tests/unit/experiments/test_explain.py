@@ -12,9 +12,9 @@ from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Paths, VlanPlan
 from testbed.experiments.analyse import explain
 from testbed.fabric.openflow.oracle import matched_rules
-from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.openflow.rule_text import format_rule
 from testbed.fabric.routing.paths import all_paths, hops, path
-from testbed.fabric.vlans.entries import entries_of
+from testbed.fabric.vlans.mac_entries import entries_of
 from testbed.planning import make_plan
 from tests.fabrics import graph_of, plan_of, scenario_of
 

@@ -21,7 +21,7 @@ from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.loads.failure_cost import assess
 from testbed.experiments.run.loads.failure_watch import disturbance, watched_pairs
 from testbed.planning import Plan, make_plan
-from testbed.planning.failover.outlook import Outlook
+from testbed.planning.failover.failure_effects import Outlook
 from testbed.planning.failures import failure_outlooks
 from testbed.scenario.workloads.pairs import OutputError
 from testbed.scenario.workloads.probe import PROGRAM, Passage, commands, parse

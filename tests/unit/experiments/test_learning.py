@@ -16,7 +16,7 @@ from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import flood_findings
 from testbed.fabric.openflow.compile import LearningOracle, count_rules, entry_rules, learned_rules
 from testbed.fabric.openflow.oracle import BROADCAST
-from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
+from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan, make_plan
 from testbed.planning.store import plan_from_json, plan_to_json

@@ -12,11 +12,11 @@ from testbed.experiments.run.loads.failure_watch import disturbance
 from testbed.experiments.run.loads.link_changes import link_changes
 from testbed.planning import make_plan
 from testbed.planning.failover.events import changes_of
-from testbed.planning.failover.failed import words
-from testbed.planning.failover.outlook import failed_after
+from testbed.planning.failover.failed_elements import words
+from testbed.planning.failover.failure_effects import failed_after
 from testbed.planning.failover.tables import whole_tables
 from testbed.planning.failures import failure_outlooks
-from testbed.scenario.workloads.link_words import LinkWords
+from testbed.scenario.workloads.link_settings import LinkWords
 from testbed.scenario.workloads.spec import Probe
 from testbed.scenario.workloads.timeline import Event, parse_event, timeline_problems
 from tests.fabrics import scenario_of, topology_of

@@ -10,8 +10,8 @@ from testbed.base.model import host_mac
 from testbed.fabric.openflow.admission import GROUP_SOURCE, RESERVED_GROUP, admit, matches
 from testbed.fabric.openflow.compile import LearningOracle
 from testbed.fabric.openflow.oracle import BROADCAST, Oracle
+from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.openflow.tables import UNTAGGED
-from testbed.fabric.openflow.text import FlowSyntaxError, format_rule, parse_rule
 from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from testbed.base.errors import InputError
 from testbed.fabric.topologies import TOPOLOGIES, size_problem
-from testbed.fabric.topologies.graph import Graph, graph
+from testbed.fabric.topologies.any_graph import Graph, graph
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import load_scenario, parse_scenario

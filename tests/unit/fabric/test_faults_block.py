@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from testbed.base.errors import InputError
+from testbed.fabric.topologies.any_graph import Graph, graph
 from testbed.fabric.topologies.faults import Faults, apply_faults
-from testbed.fabric.topologies.graph import Graph, graph
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.scenario import parse_scenario

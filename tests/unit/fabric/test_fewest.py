@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from testbed.base.model import Routes
-from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.dimension_order import DorOptions, route_dor
 from testbed.fabric.routing.fat_tree import FatTreeOptions, route_fat_tree
 from testbed.fabric.routing.relation import Conflict, forwarding_table
-from testbed.fabric.routing.simple import DirectOptions, route_direct
+from testbed.fabric.routing.shortest_trees import DirectOptions, route_direct
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
-from testbed.fabric.vlans import fewest
-from testbed.fabric.vlans.fewest import (
+from testbed.fabric.vlans import vlan_lower_bound
+from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
+from testbed.fabric.vlans.vlan_lower_bound import (
     Bounds,
     fewest_colours,
     fewest_fixed,
@@ -22,7 +23,6 @@ from testbed.fabric.vlans.fewest import (
     fewest_of_trees,
     fewest_renamed,
 )
-from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
 from tests.fabrics import topology_of
 
 
@@ -169,7 +169,7 @@ def test_a_search_that_is_cut_short_gives_bounds_that_hold(monkeypatch):
     graph = nx.mycielski_graph(5)  # no triangle, and 5 colours
     apart = nx.to_numpy_array(graph, dtype=bool)
     assert fewest_colours(apart).upper == 5
-    monkeypatch.setattr(fewest, "_MAX_STEPS", 3)
+    monkeypatch.setattr(vlan_lower_bound, "_MAX_STEPS", 3)
     found = fewest_colours(apart)
     assert (found.lower, found.exact) == (2, False)
     assert found.upper >= 5

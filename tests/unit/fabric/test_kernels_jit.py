@@ -29,7 +29,7 @@ def copy_jit(package: Path) -> None:
     base = Path(testbed.base.__file__).parent
     copied = package.parents[1] / "base"
     copied.mkdir()
-    for name in ("__init__.py", "jit.py", "machine_code.py", "isolated.py"):
+    for name in ("__init__.py", "jit.py", "machine_code.py", "python_isolation.py"):
         shutil.copy(base / name, copied / name)
     for folder in (package, package.parent, package.parents[1]):
         (folder / "__init__.py").write_text("")

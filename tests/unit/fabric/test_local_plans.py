@@ -18,17 +18,17 @@ from testbed.experiments.report import render_report
 from testbed.experiments.report.facts import key_figures, local_vlans
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.openflow.rule_text import format_rule
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.channel_lookup import explicit_routes
 from testbed.fabric.routing.paths import path
 from testbed.fabric.verify import verify
 from testbed.fabric.verify.flooding import multiplication
 from testbed.fabric.vlans import ASSIGNMENTS
-from testbed.fabric.vlans.local import member_matrix, vlan_count
+from testbed.fabric.vlans.local_vlans import member_matrix, vlan_count
 from testbed.fabric.vlans.openflow import OpenFlowOptions, assign_openflow
 from testbed.fabric.vlans.renamed import RenamedOptions, arrivals_of, assign_renamed, check_identifiers, merge_classes
-from testbed.fabric.vlans.static import StaticOptions, assign_static
+from testbed.fabric.vlans.static_fdb import StaticOptions, assign_static
 from testbed.planning import make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from testbed.planning.summary import summary

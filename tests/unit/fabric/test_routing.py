@@ -8,11 +8,11 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import plane_groups
-from testbed.fabric.routing.dor import DorOptions
+from testbed.fabric.routing.channel_lookup import plane_groups
+from testbed.fabric.routing.dimension_order import DorOptions
 from testbed.fabric.routing.fat_tree import FatTreeOptions
 from testbed.fabric.routing.paths import channel_load, hops, path, switches_on_path
-from testbed.fabric.routing.simple import DirectOptions, TreeOptions
+from testbed.fabric.routing.shortest_trees import DirectOptions, TreeOptions
 from testbed.fabric.topologies import TOPOLOGIES
 from testbed.planning import make_plan
 from tests.fabrics import scenario_of, topology_of

@@ -13,15 +13,15 @@ from testbed.base.errors import InputError
 from testbed.experiments.analyse import analyse
 from testbed.experiments.analyse.channel_load import load_of
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.choices import expected_load, hash_flows, shortest_next_hops
 from testbed.fabric.routing.ecmp import EcmpOptions, route_ecmp
+from testbed.fabric.routing.next_hop_sets import expected_load, hash_flows, shortest_next_hops
 from testbed.fabric.routing.paths import path
 from testbed.fabric.routing.spb import MASKS, SpbOptions, rank_bridges, route_spb
 from testbed.fabric.routing.updown import UpDownOptions, route_updown
-from testbed.fabric.verify.choices_of_hops import check_chosen
+from testbed.fabric.verify.next_hop_choices import check_chosen
 from testbed.planning import make_plan
+from testbed.planning.prove_stored import proved_plan
 from testbed.planning.store import plan_to_json
-from testbed.planning.stored import proved_plan
 from tests.fabrics import atlas_fabrics, graph_of, plan_of, random_fabrics, scenario_of, topology_of
 
 CLOS = {"kind": "myrinet_clos", "leaves": 4, "roots": 4, "hosts_per_leaf": 2}

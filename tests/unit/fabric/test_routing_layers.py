@@ -12,7 +12,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import Ints
 from testbed.fabric.kernels.layers import break_cycles
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.dl import DlOptions, Variant, descending_turns, route_dl
+from testbed.fabric.routing.descending_layers import DlOptions, Variant, descending_turns, route_dl
 from testbed.fabric.routing.layers import DfssspOptions, LashOptions, minimal_paths, paths_to, route_dfsssp, route_lash
 from testbed.fabric.routing.lturn import LturnOptions, route_lturn
 from testbed.fabric.routing.nue import NueOptions, route_nue

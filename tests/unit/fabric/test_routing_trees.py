@@ -11,12 +11,12 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.dimension_order import DorOptions, route_dor
 from testbed.fabric.routing.fat_tree import FatTreeOptions, route_fat_tree
 from testbed.fabric.routing.north_last import NorthLastOptions, route_north_last
 from testbed.fabric.routing.paths import channel_load, hop_counts, path
 from testbed.fabric.routing.relation import relations
-from testbed.fabric.routing.simple import DirectOptions, TreeOptions
+from testbed.fabric.routing.shortest_trees import DirectOptions, TreeOptions
 from testbed.fabric.routing.stp import StpOptions, route_stp
 from testbed.fabric.topologies.faults import Faults, apply_faults
 from testbed.fabric.verify import verify

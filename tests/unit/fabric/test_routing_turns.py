@@ -12,10 +12,10 @@ from testbed.base.model import AllowedTurns
 from testbed.fabric.kernels import segments
 from testbed.fabric.kernels.cycles import on_cycles
 from testbed.fabric.routing import ROUTINGS
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.lturn import LturnOptions, left_first_turns, route_lturn
 from testbed.fabric.routing.paths import channel_load, hops
-from testbed.fabric.routing.sr import SrOptions, route_sr, segment_turns
+from testbed.fabric.routing.segment_based import SrOptions, route_sr, segment_turns
 from testbed.fabric.routing.stp import spanning_tree
 from testbed.fabric.routing.tbtp import TbtpOptions, route_tbtp, tree_based_turns
 from testbed.fabric.routing.turns import all_turns, allow, breadth_first_levels, graph_of, prohibited_turns

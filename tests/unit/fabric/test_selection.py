@@ -10,7 +10,7 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.base.model import AllowedTurns, Routes
 from testbed.fabric.routing import selection
-from testbed.fabric.routing.common import explicit_routes
+from testbed.fabric.routing.channel_lookup import explicit_routes
 from testbed.fabric.routing.relation import as_source_trees
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import all_turns, allow, graph_of

@@ -10,11 +10,11 @@ import pytest
 from testbed.base.model import Rule, host_mac
 from testbed.engines.ovs.fast_programs import decode_entry, encode_entry
 from testbed.engines.ovs.walk import short_cut_problems
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache import NotUnderstoodError, entries
+from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.openflow.shortcuts import NotUnderstoodError, entries
+from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.fabric.openflow.tables import UNTAGGED
-from testbed.fabric.openflow.text import format_group, format_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 

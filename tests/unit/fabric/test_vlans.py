@@ -7,11 +7,11 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.base.model import Routes, VlanPlan
-from testbed.fabric.routing.dor import DorOptions, route_dor
+from testbed.fabric.routing.dimension_order import DorOptions, route_dor
 from testbed.fabric.routing.paths import path
 from testbed.fabric.routing.relation import as_source_trees
-from testbed.fabric.vlans.entries import entries_of
 from testbed.fabric.vlans.fixed import FixedOptions, assign_fixed
+from testbed.fabric.vlans.mac_entries import entries_of
 from tests.fabrics import plan_of, topology_of
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.base.model import Topology
-from testbed.planning.failover.collected import CollectedTopology
+from testbed.planning.failover.lldp_topology import CollectedTopology
 from tests.fabrics import plan_of, topology_of
 
 RING = plan_of("ring", switches=4).topology  # ports 1 of hosts; 2 and 3 of links

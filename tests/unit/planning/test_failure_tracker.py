@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controllers.segments import is_down
-from testbed.planning.failover.failed import failed_elements
-from testbed.planning.failover.tracker import FailureTracker
+from testbed.planning.failover.failed_elements import failed_elements
+from testbed.planning.failover.failure_tracker import FailureTracker
 from tests.fabrics import plan_of
 
 

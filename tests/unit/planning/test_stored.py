@@ -14,9 +14,9 @@ import pytest
 from testbed.base.errors import InputError, VerificationError
 from testbed.planning import Plan, make_plan
 from testbed.planning.proof import digest_of
-from testbed.planning.sound import validate_arrays
+from testbed.planning.prove_stored import proved_plan
 from testbed.planning.store import plan_from_json, plan_to_json
-from testbed.planning.stored import proved_plan
+from testbed.planning.validate_arrays import validate_arrays
 from testbed.scenario import find_scenario, load_scenario
 from tests.fabrics import plan_of, scenario_of
 

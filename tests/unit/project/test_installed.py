@@ -88,7 +88,7 @@ def test_all_that_needs_no_lab_works_in_an_empty_folder(run, tmp_path):
 def test_what_is_missing_is_said_before_anything_is_done(installed, tmp_path):
     # This machine may have all that an image takes, and an image.
     program = (
-        "from pathlib import Path; from testbed.base import shipped; shipped.CACHE = Path('cache').absolute(); "
+        "from pathlib import Path; from testbed.base import resources; resources.CACHE = Path('cache').absolute(); "
         "from testbed.engines.vm import building; building.environment = lambda: {'PATH': '/nowhere'}; "
         "from testbed.ui.cli import main; main()"
     )

@@ -27,8 +27,8 @@ HEAD = """
 from dataclasses import dataclass, replace
 import numpy as np
 from testbed.fabric.routing import RoutingKind, updown, stp
-from testbed.fabric.routing.common import explicit_routes, source_trees, host_switches
-from testbed.fabric.routing.listed import paths_of
+from testbed.fabric.routing.channel_lookup import explicit_routes, source_trees, host_switches
+from testbed.fabric.routing.given_paths import paths_of
 from testbed.base.model import Paths
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from testbed.base.errors import InputError, naming_options
 from testbed.fabric.topologies.fat_tree import FatTree
 from testbed.fabric.topologies.grid import Torus
 from testbed.scenario import find_scenario, load_scenario, parse_scenario, scenario_names
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.scenario.read_scenario import as_dict
 from testbed.scenario.spec import KEYS, LabSettings, Links
 from testbed.scenario.workloads.spec import Iperf3, Mpi, Ping

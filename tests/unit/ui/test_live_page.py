@@ -19,7 +19,7 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, PathTrace
 from testbed.engines.ovs.walk import follow_frame
-from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan
 from testbed.ui.live.actions import Actions
 from testbed.ui.live.hub import Hub

@@ -14,7 +14,7 @@ from testbed.experiments.report.curves import draw_growth
 from testbed.experiments.run.checks.storm import Storm, StormCounts, storm_counts, storm_plan
 from testbed.fabric.openflow.compile import flooding_rules
 from testbed.fabric.openflow.oracle import Oracle
-from testbed.fabric.openflow.text import format_rule, parse_rule
+from testbed.fabric.openflow.rule_text import format_rule, parse_rule
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
 from tests.fabrics import topology_of

@@ -17,7 +17,7 @@ from testbed.engines.lab.hosts.names import PLAN
 from testbed.engines.lab.orders import BuildOrder, HostOrder, LinkOrder
 from testbed.engines.machine.calibration import first_guess
 from testbed.fabric.openflow.admission import from_own_address
-from testbed.fabric.openflow.text import format_group, format_rule
+from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.planning import Plan
 from testbed.planning.failures import killed_switches, prepare_controller
 from testbed.planning.rates import at_dilation

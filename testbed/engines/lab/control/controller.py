@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import LabError
-from testbed.base.isolated import make_module_command
 from testbed.base.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
-from testbed.base.shipped import CONTROLLERS
+from testbed.base.python_isolation import make_module_command
+from testbed.base.resources import CONTROLLERS
 from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.commands import FIRST
 from testbed.engines.lab.hosts.names import OPEN_VSWITCH, PLAN

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from testbed.base.errors import CapabilityError, LabError
-from testbed.base.isolated import FOLDER, clean_environment, make_module_command
+from testbed.base.python_isolation import FOLDER, clean_environment, make_module_command
 from testbed.engines.lab.hosts.cgroup import remove_stale
 
 _START_LIMIT = 60.0  # translated by QEMU on a busy machine, it takes some 10

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError
-from testbed.base.shipped import setup
+from testbed.base.resources import setup
 from testbed.engines.lab.hosts import mounts
 from testbed.engines.lab.hosts.confine import forbid
 from testbed.engines.lab.hosts.given import Given

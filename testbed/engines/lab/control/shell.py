@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError
-from testbed.base.isolated import clean_environment, make_module_command
 from testbed.base.messages import Access
-from testbed.base.shipped import setup
+from testbed.base.python_isolation import clean_environment, make_module_command
+from testbed.base.resources import setup
 from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.confine import forbid, own_places, program_in
 from testbed.engines.lab.orders import LabState

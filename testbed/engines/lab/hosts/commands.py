@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.base.errors import LabError, indent_lines
-from testbed.base.shipped import setup
+from testbed.base.resources import setup
 
 # Switches and their controller come before hosts, as in hardware: programs that spin must not starve them. The
 # controller, which elsewhere has a machine of its own, must not be starved by busy switches either.

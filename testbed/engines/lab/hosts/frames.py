@@ -20,7 +20,7 @@ from ipaddress import IPv4Interface, IPv4Network
 
 from testbed.base.errors import LabError
 from testbed.base.ethernet import MIN_FRAME, VLAN_TAG, wire_bytes
-from testbed.base.shipped import setup
+from testbed.base.resources import setup
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
 from testbed.engines.lab.hosts.fabric import LabNetwork

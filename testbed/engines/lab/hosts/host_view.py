@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Access
-from testbed.base.shipped import PACKAGES, SHARE, find_build_folder
+from testbed.base.resources import PACKAGES, SHARE, find_build_folder
 from testbed.engines.lab.hosts import mounts
 from testbed.engines.lab.hosts.mounts import (
     BIND,

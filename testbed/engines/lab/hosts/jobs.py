@@ -18,12 +18,12 @@ from annotated_types import Ge, Gt
 
 from testbed.base.errors import CapabilityError, InputError, Problem, did_you_mean, indent_lines
 from testbed.base.files import make_folder, read_text
-from testbed.base.isolated import find_python
 from testbed.base.limits import YAML
-from testbed.base.shipped import find_build_folder, find_part, setup
+from testbed.base.python_isolation import find_python
+from testbed.base.resources import find_build_folder, find_part, setup
 from testbed.engines.lab.hosts.own_jobs import unpack_sources, with_trusted_sources
-from testbed.scenario.models import fill
-from testbed.scenario.read import read_value
+from testbed.scenario.parameter_models import fill
+from testbed.scenario.read_blocks import read_value
 from testbed.scenario.workloads import npb
 from testbed.scenario.workloads.mpi import MpiJob, Output
 from testbed.scenario.workloads.spec import Npb

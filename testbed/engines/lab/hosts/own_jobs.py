@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base.errors import CapabilityError, InputError
 from testbed.base.files import make_folder
-from testbed.base.shipped import CACHE
+from testbed.base.resources import CACHE
 from testbed.base.trust import JobFolder, may_run, read_job_folder, store, why_not
 from testbed.scenario.workloads.mpi import MpiJob
 

@@ -11,10 +11,10 @@ from testbed.base.units import format_rate, parse_rate
 from testbed.engines.lab.orders import StormReading
 from testbed.experiments.run.engines import find_lab_engine
 from testbed.fabric.openflow.compile import flooding_rules
-from testbed.fabric.openflow.text import format_rule
+from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario.engines import LABS
-from testbed.scenario.models import not_one_of
+from testbed.scenario.parameter_models import not_one_of
 from testbed.scenario.read_scenario import scenario_of_blocks
 
 INTERVAL = 0.2

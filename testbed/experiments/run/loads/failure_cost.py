@@ -11,7 +11,7 @@ from testbed.base.messages import ControllerStatus
 from testbed.base.model import Topology
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
 from testbed.experiments.run.loads.context import LoadResult
-from testbed.planning.failover.outlook import Outlook
+from testbed.planning.failover.failure_effects import Outlook
 from testbed.results.samples import Failure
 from testbed.scenario.workloads.probe import Passage
 

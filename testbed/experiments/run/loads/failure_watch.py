@@ -23,7 +23,7 @@ from testbed.experiments.run.loads.failure_cost import ON_THE_WAY, assess
 from testbed.experiments.run.loads.link_changes import link_changes
 from testbed.fabric.transition.steps import drain_seconds
 from testbed.planning.failover.events import Change
-from testbed.planning.failover.outlook import Outlook
+from testbed.planning.failover.failure_effects import Outlook
 from testbed.planning.failures import failure_outlooks, failures_of_load
 from testbed.results.samples import Arrivals, Failure, Repeat
 from testbed.scenario.workloads import probe

@@ -25,7 +25,7 @@ from testbed.results.samples import changes_file, failures_file
 from testbed.results.store import LoadEntry
 from testbed.results.telemetry import file_name, join, telemetry_to_bytes
 from testbed.scenario import Workload
-from testbed.scenario.models import key_of
+from testbed.scenario.parameter_models import key_of
 from testbed.scenario.workloads import WORKLOADS
 from testbed.scenario.workloads.pairs import OutputError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from testbed.base.errors import InputError, did_you_mean
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.ui.teaching.figures import fair_shares, figure
 from testbed.ui.teaching.work import Work
 

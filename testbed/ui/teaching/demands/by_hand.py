@@ -12,7 +12,7 @@ from testbed.base.model import Topology
 from testbed.dataplane.predict import Wires, fair_goodput, transport
 from testbed.fabric.routing.turns import breadth_first_levels
 from testbed.fabric.traffic import flows
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.ui.teaching.flood import Flooding, flood
 from testbed.ui.teaching.student_config import Switches
 from testbed.ui.teaching.work import Work

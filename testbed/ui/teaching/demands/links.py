@@ -17,7 +17,7 @@ from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing.paths import hops, mean_switches_on_path, traffic_load
 from testbed.fabric.routing.stp import StpOptions, route_stp, spanning_tree
 from testbed.fabric.topologies.build_topology import components
-from testbed.scenario.models import format_value
+from testbed.scenario.parameter_models import format_value
 from testbed.ui.teaching.work import Work
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from testbed.base.model import Floats, Ints, NextHops, Paths, Topology
 from testbed.fabric.kernels.forwarding import DELIVER, NEVER
-from testbed.fabric.routing.common import host_switches, leaving_channels
+from testbed.fabric.routing.channel_lookup import host_switches, leaving_channels
 
 Hashes = npt.NDArray[np.uint64]
 _UDP, _ROCE = 17, 4791  # protocol number, and destination port of RoCEv2
@@ -106,11 +106,11 @@ def expected_load(topology: Topology, hops: NextHops, demand: Floats) -> Floats:
     That is what a hash does of many flows, and sprayed packets do of each. `demand`: (E, K) what switches with hosts
     send to each destination; the choices do not loop, and there is one class.
     """
-    from testbed.fabric.kernels import choices
+    from testbed.fabric.kernels import next_hop_sets
 
     channels = len(topology.channel_source)
     channel = hops.hop.astype(np.int64) % max(channels, 1)
-    return choices.split_evenly(
+    return next_hop_sets.split_evenly(
         np.ascontiguousarray(hops.table.T),
         hops.start,
         topology.channel_target[channel].astype(np.int64),

@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, host_switches, leaving_channels, switch_named
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches, leaving_channels, switch_named
 from testbed.fabric.routing.selection import SelectionOptions, select_paths
 from testbed.fabric.routing.turns import allow_all_but, by_switch
 

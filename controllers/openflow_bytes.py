@@ -1,6 +1,6 @@
 """Rules as the bytes of OpenFlow 1.3 messages, for when many must be sent, or few at once.
 
-The framework's classes (see wire.py) take some 200 µs a rule, these lines 10; a test compares their bytes.
+The framework's classes (see openflow_messages.py) take some 200 µs a rule, these lines 10; a test compares their bytes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from testbed.base.model import Ints, Paths, Routes, Topology
-from testbed.fabric.routing.common import host_switches
+from testbed.fabric.routing.channel_lookup import host_switches
 
 _RELATIONS = ("source_trees", "destination_trees", "paths")
 

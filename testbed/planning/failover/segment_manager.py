@@ -18,12 +18,12 @@ import numpy as np
 
 from testbed.base.errors import InputError, TestbedError, VerificationError
 from testbed.base.model import Ints, LocalPlan, Routes, Topology, VlanPlan
-from testbed.planning.failover.failed import FailedElements, cut_off, words
-from testbed.planning.failover.log import FailureLog, LoggedFailure
-from testbed.planning.failover.outlook import Diversion, divert
+from testbed.planning.failover.failed_elements import FailedElements, cut_off, words
+from testbed.planning.failover.failure_effects import Diversion, divert
+from testbed.planning.failover.failure_log import FailureLog, LoggedFailure
+from testbed.planning.failover.failure_tracker import FailureTracker
 from testbed.planning.failover.saved_state import SavedState
 from testbed.planning.failover.tables import Tables, compile_ahead, prove, recovered_tables, routings, whole_tables
-from testbed.planning.failover.tracker import FailureTracker
 
 _REMEMBERED = 50  # events
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from testbed.base.model import Topology
-from testbed.planning.failover.failed import FailedElements, failed_elements
+from testbed.planning.failover.failed_elements import FailedElements, failed_elements
 
 
 class FailureTracker:

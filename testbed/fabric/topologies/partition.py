@@ -6,7 +6,7 @@ import numpy as np
 
 from testbed.base.errors import CapabilityError, InputError, argument
 from testbed.base.model import Ints, Topology
-from testbed.base.shipped import install_extra
+from testbed.base.resources import install_extra
 
 _CUTS = 8  # that METIS makes, of which the best counts; each takes milliseconds
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Paths, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, host_switches
+from testbed.fabric.routing.channel_lookup import explicit_routes, host_switches
 
 _MAX_PROBLEMS = 20
 _SHOWN = 5

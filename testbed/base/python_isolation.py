@@ -22,7 +22,7 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fi
 _START = (
     'import sys; places = ("site-packages", "dist-packages"); '
     "sys.path.insert(next((n for n, one in enumerate(sys.path) if one.endswith(places)), len(sys.path)), sys.argv[1]); "
-    "from testbed.base.isolated import run_module; run_module(sys.argv[3:])"
+    "from testbed.base.python_isolation import run_module; run_module(sys.argv[3:])"
 )
 # What a library would read in the current folder: its module → the name of the file, and what it finds in its place.
 _NO_FILE = ""

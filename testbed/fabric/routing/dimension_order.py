@@ -19,7 +19,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Ints, Paths, Routes, Topology
-from testbed.fabric.routing.common import (
+from testbed.fabric.routing.channel_lookup import (
     explicit_routes,
     host_switches,
     parallel_of_pair,

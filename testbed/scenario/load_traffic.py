@@ -8,10 +8,10 @@ from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.limits import FABRIC_FILE
-from testbed.base.others_text import unescape_cell
+from testbed.base.untrusted_text import unescape_cell
 from testbed.fabric.traffic import pairs_pattern
-from testbed.scenario.beside import ScenarioFolder
-from testbed.scenario.models import format_value
+from testbed.scenario.named_files import ScenarioFolder
+from testbed.scenario.parameter_models import format_value
 
 KEYS = ("pairs", "matrix")
 _COLUMNS = ["source", "destination"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from testbed.base.model import Bools, Codes, Ints, Longs, NextHops, Routes, Topology, Violation
 from testbed.fabric.kernels.forwarding import NEVER
-from testbed.fabric.routing.common import host_switches, runs
+from testbed.fabric.routing.channel_lookup import host_switches, runs
 from testbed.fabric.verify.deadlock import DEADLOCK, adjacency, hop_name, shortest_cycle
 
 DELIVERY, LOOP = "delivery", "loop"
@@ -67,18 +67,18 @@ class Followed:
 
 def check_choices(topology: Topology, hops: NextHops) -> ChoiceProof:
     """Check delivery, loops and deadlock freedom over all choices."""
-    from testbed.fabric.kernels import choices
+    from testbed.fabric.kernels import next_hop_sets
 
     followed = follow_all(topology, hops, exact=False)
     ends = host_switches(topology)
     status = followed.status.reshape(len(hops.goal), len(hops.class_vlan), len(ends))
     # A frame may begin in each class that its switch has an entry of; with none in any it goes nowhere.
-    none = (status == choices.NO_ENTRY).all(axis=1)
-    wrong = np.bitwise_or.reduce(np.where(status == choices.NO_ENTRY, 0, status), axis=1)
-    wrong[none] = choices.NO_ENTRY
-    considered = (hops.goal[:, None] != ends) | (wrong != choices.FINE)
-    looping = (wrong & choices.LOOPS) > 0
-    lost = (wrong != choices.FINE) & ~looping
+    none = (status == next_hop_sets.NO_ENTRY).all(axis=1)
+    wrong = np.bitwise_or.reduce(np.where(status == next_hop_sets.NO_ENTRY, 0, status), axis=1)
+    wrong[none] = next_hop_sets.NO_ENTRY
+    considered = (hops.goal[:, None] != ends) | (wrong != next_hop_sets.FINE)
+    looping = (wrong & next_hop_sets.LOOPS) > 0
+    lost = (wrong != next_hop_sets.FINE) & ~looping
     pairs = int(considered.sum())
     found = []
     if lost.any():
@@ -99,7 +99,7 @@ def check_choices(topology: Topology, hops: NextHops) -> ChoiceProof:
         channels = tuple(hop_name(topology, hop, hops.layers) for hop in cycle)
         sentence = f"the channel dependency graph has a cycle: {' waits for '.join((*channels, channels[0]))}"
         found.append(Violation(DEADLOCK, sentence, channels))
-    delivered = int((considered & (wrong == choices.FINE)).sum())
+    delivered = int((considered & (wrong == next_hop_sets.FINE)).sum())
     return ChoiceProof(pairs, delivered, int(looping.sum()), tuple(found))
 
 
@@ -109,7 +109,7 @@ def follow_all(topology: Topology, hops: NextHops, *, exact: bool = True) -> Fol
     With `exact` off, marks may be of more than those ways as long as they have no cycle and no entry is missing: then
     no frame loops, and all are delivered, so there is nothing more to find.
     """
-    from testbed.fabric.kernels import choices
+    from testbed.fabric.kernels import next_hop_sets
 
     channels, switches = max(len(topology.channel_source), 1), topology.switch_count
     ends = host_switches(topology).astype(np.int64)
@@ -124,14 +124,16 @@ def follow_all(topology: Topology, hops: NextHops, *, exact: bool = True) -> Fol
     hop_state = hop_class * switches + topology.channel_target[hop_channel]
     local = of_set - base[leaves[of_set]]
     if not exact:
-        ends_somewhere = choices.mark_choices(hops.table, hops.start, hop_state, virtual, local, mark_start, marks)
-        none = np.where(hops.table[begins] == NEVER, choices.NO_ENTRY, choices.FINE).astype(np.int8)
+        ends_somewhere = next_hop_sets.mark_choices(
+            hops.table, hops.start, hop_state, virtual, local, mark_start, marks
+        )
+        none = np.where(hops.table[begins] == NEVER, next_hop_sets.NO_ENTRY, next_hop_sets.FINE).astype(np.int8)
         followed = Followed(begins, none.T, group_start, group_channel, base[target], mark_start, marks)
         if not ends_somewhere and not _find_cycle(followed):
             return followed
         marks = np.zeros_like(marks)
     table = np.ascontiguousarray(hops.table.T)
-    status = choices.follow_choices(table, begins, hops.start, hop_state, virtual, local, mark_start, marks)
+    status = next_hop_sets.follow_choices(table, begins, hops.start, hop_state, virtual, local, mark_start, marks)
     return Followed(begins, status, group_start, group_channel, base[target], mark_start, marks)
 
 

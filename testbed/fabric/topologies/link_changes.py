@@ -8,9 +8,9 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Topology
+from testbed.fabric.topologies.any_graph import quote_name
 from testbed.fabric.topologies.build_topology import count_pairs, find_disconnected_pair, make_topology
 from testbed.fabric.topologies.faults import Faults, dead_links, find_surviving_part, numbers_of, unknown_switch
-from testbed.fabric.topologies.graph import quote_name
 
 Pair = tuple[str, str]
 Removed = Pair | tuple[str, str, int]

@@ -9,7 +9,7 @@ import numpy as np
 from testbed.base.model import Bools, Ints, LocalPlan, Routes, Topology
 from testbed.fabric.routing.paths import channel_load
 from testbed.fabric.routing.relation import Conflict, forwarding_table, refusal, refuse_layers
-from testbed.fabric.vlans.local import NEVER, LocalOptions, local_plan
+from testbed.fabric.vlans.local_vlans import NEVER, LocalOptions, local_plan
 
 DEFAULT_VLAN = 1
 _REMEDY = (

@@ -11,8 +11,8 @@ import yaml
 
 from testbed.base.errors import InputError, Problem, did_you_mean, setting
 from testbed.base.limits import DEPTH, YAML, YAML_VALUES, scaled_limit, too_much
-from testbed.base.shipped import find_part
-from testbed.scenario.models import format_value
+from testbed.base.resources import find_part
+from testbed.scenario.parameter_models import format_value
 
 _DIGITS = 9  # of the number of a list's entry
 _SHOWN = 80

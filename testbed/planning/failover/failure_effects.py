@@ -12,7 +12,7 @@ from testbed.base.model import Bools, Ints, Routes, Topology, VlanPlan
 from testbed.fabric.topologies.build_topology import components
 from testbed.planning.failover.coexistence import SharedCycle, shared_cycles
 from testbed.planning.failover.events import Change
-from testbed.planning.failover.failed import FailedElements, cut_off, failed_elements, find_islands, words
+from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements, find_islands, words
 from testbed.planning.failover.tables import Tables, recovered_tables, routings, whole_tables
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.base.model import AllowedTurns, Ints, Longs, Paths, Routes, Topology
-from testbed.fabric.topologies.graph import quote_name
+from testbed.fabric.topologies.any_graph import quote_name
 
 
 def host_switches(topology: Topology) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import Ints, Routes, Topology
-from testbed.fabric.routing.common import (
+from testbed.fabric.routing.channel_lookup import (
     host_switches,
     parallel_of_pair,
     refuse_topology,

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.base.model import Bools, Ints, LocalPlan, Longs, Routes, Topology
-from testbed.fabric.routing.common import leaving_channels
+from testbed.fabric.routing.channel_lookup import leaving_channels
 from testbed.fabric.routing.paths import channel_load, destination_keys
 
 NEVER = -2

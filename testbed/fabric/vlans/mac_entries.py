@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.model import Bools, Entries, Longs, Topology, VlanPlan
-from testbed.fabric.routing.common import leaving_channels, runs
+from testbed.fabric.routing.channel_lookup import leaving_channels, runs
 
 
 def entries_of(topology: Topology, vlans: VlanPlan) -> Entries:

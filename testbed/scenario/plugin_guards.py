@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.model import LocalPlan, Topology, VlanPlan
-from testbed.fabric.routing.shapes import describe_malformed
+from testbed.fabric.routing.plugin_routes import describe_malformed
 from testbed.fabric.topologies.build_topology import find_disconnected_pair
 from testbed.fabric.traffic import Flows, PatternError
 from testbed.fabric.verify.local_vlans import list_malformed as malformed_local

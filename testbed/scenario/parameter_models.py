@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from testbed.base.errors import Problem, did_you_mean
-from testbed.base.looked_for import find_looked_for
+from testbed.base.synonyms import find_looked_for
 
 # What each kind of error says, with the limits that pydantic gives; "not …" follows.
 _SENTENCES = {

@@ -9,7 +9,7 @@ import numpy as np
 from annotated_types import Ge, Le
 
 from testbed.base.model import AllowedTurns, Bools, Ints, Routes, Topology
-from testbed.fabric.routing.common import explicit_routes, switch_named
+from testbed.fabric.routing.channel_lookup import explicit_routes, switch_named
 from testbed.fabric.routing.layers import MAX_LAYERS
 from testbed.fabric.routing.lturn import left_first_turns
 from testbed.fabric.routing.selection import SelectionOptions, select_paths

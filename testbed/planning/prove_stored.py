@@ -8,12 +8,12 @@ from pathlib import Path
 from testbed.base.errors import InputError, VerificationError
 from testbed.base.files import read_text
 from testbed.base.limits import PLAN_VALUES, parse_json
-from testbed.fabric.openflow.text import format_group, format_rule
+from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.fabric.verify import DEADLOCK
 from testbed.planning import Plan
 from testbed.planning.proof import digest_of, prove
-from testbed.planning.sound import validate_arrays
 from testbed.planning.store import plan_from_json
+from testbed.planning.validate_arrays import validate_arrays
 
 _REMEDY = "testbed plan NAME --output FILE writes one"
 

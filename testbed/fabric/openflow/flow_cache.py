@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from testbed.base.model import Rule
 from testbed.fabric.openflow.admission import MASKED
-from testbed.fabric.openflow.entry import Entry
+from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.oracle import Tag
 from testbed.fabric.openflow.tables import EGRESS, FORWARDING, INGRESS, LEARN, UNTAGGED
 
