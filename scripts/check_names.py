@@ -4,6 +4,7 @@
   its object say what it does, `is`, `has` or `can` what it asks, a noun what a property is.
 - No two classes of one wing have the same name; some nouns are a single class's in the whole program.
 - No more than two modules have the same name.
+- No function or class, of tests either, has a name of more than 60 characters.
 """
 
 from __future__ import annotations
@@ -221,6 +222,9 @@ COMMANDS = {"testbed/ui/cli/lab_commands.py": {"up", "down"}}
 EVERYWHERE = {"__init__.py", "__main__.py"}
 # Nouns that everything could be called.
 ONCE = {"Fabric", "Measured", "Outcome", "Verdict"}
+LONGEST = 60  # characters of a name
+# What else is Python here.
+BESIDE = ("tests", "benchmarks", "scripts", "examples", "exercises")
 
 
 def _declares_field(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -229,9 +233,21 @@ def _declares_field(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return properties and len(node.body) == 1 and isinstance(node.body[0], ast.Expr)
 
 
+def _list_long_names(root: Path) -> list[str]:
+    """A sentence for each function or class whose name is too long to be read at once."""
+    named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return [
+        f"{file.relative_to(root)}:{node.lineno}: {node.name} has {len(node.name)} characters; {LONGEST} do"
+        for folder in ("testbed", *BESIDE)
+        for file in sorted((root / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, named) and len(node.name) > LONGEST
+    ]
+
+
 def list_problems(root: Path) -> list[str]:
     """A sentence for each name that is not as it should be."""
-    problems: list[str] = []
+    problems = _list_long_names(root)
     classes: dict[tuple[str, str], list[str]] = defaultdict(list)
     once: dict[str, list[str]] = defaultdict(list)
     modules: dict[str, list[str]] = defaultdict(list)

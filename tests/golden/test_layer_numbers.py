@@ -49,7 +49,7 @@ def test_up_down_on_an_8x8_torus():
 
 
 @pytest.mark.slow
-def test_64_irregular_switches_have_the_papers_mean_with_three_layers():
+def test_64_irregular_switches_have_the_papers_mean_of_layers():
     """Table 7: UD 3.72, (UD)* 3.14, (UD-DU)* 3.15, UD-(DU)* 3.14, (L-turn)* 3.14."""
     mean = {variant: mean_of_random(64, 20, "dl", variant=variant, layers=3) for variant in VARIANTS}
     assert all(3.09 <= value <= 3.19 for value in mean.values())

@@ -41,7 +41,7 @@ def test_topologies_of_the_switch_tagged_paper(name, switches, links, on_path, v
     assert figures["deadlock_free"]
 
 
-def test_the_papers_figure_of_the_clos_counts_pairs_on_one_leaf_as_zero():
+def test_the_papers_clos_figure_counts_pairs_on_a_leaf_as_zero():
     """2.50 in the convention of all other topologies; the paper's 2.25 counts same-leaf and self pairs as 0."""
     plan = plan_of_file("myri-clos")
     on_path = switches_on_path(plan.topology, plan.routes)

@@ -61,7 +61,7 @@ def test_no_row_claims_more_than_it_shows(results, item, row):
     assert state(results, item, row) == NOT_REPRODUCED[item, row]
 
 
-def test_a_tagged_link_does_not_reproduce_what_an_untagged_one_carries(results):
+def test_a_tagged_link_is_not_like_one_that_carries_untagged(results):
     """The tolerance of Table 5 is less than what a tag costs."""
     for row in ("U-T (UDP), PC5324", "U-T (UDP), GSM7212", "U-T (TCP), SF-0420G"):
         assert state(results, "k11-table5", row) in ("trend", "differs")
@@ -77,11 +77,11 @@ def test_a_gain_of_four_percent_is_reproduced_by_a_gain_alone():
 
 
 @pytest.mark.parametrize("variant", ["ud", "ud_du", "ud_below_du"])
-def test_descending_layers_on_the_torus_take_as_many_hops_as_printed(variant):
+def test_descending_layers_take_as_many_hops_as_printed(variant):
     assert mean_hops(Layered(TORUS, variant, drawings=1)) == pytest.approx([4.0157], abs=5e-5)
 
 
-def test_up_down_takes_more_hops_than_descending_layers_everywhere():
+def test_up_down_takes_more_hops_than_descending_layers():
     fabrics: list[dict[str, Any]] = [
         TORUS,
         *({"kind": "random", "switches": n, "degree": 4, "hosts_per_switch": 4, "seed": 1} for n in (16, 64)),

@@ -47,7 +47,7 @@ def test_a_4_ary_torus_needs_3n(planes, n):
 
 @pytest.mark.parametrize(("up", "down", "rounds"), [(2, 4, 1), (2, 4, 2), (2, 2, 3), (3, 3, 2), (3, 4, 2), (4, 4, 1)])
 @pytest.mark.parametrize(("key", "more"), [("in_port", 0), ("destination", 1)])
-def test_a_fat_tree_needs_u_by_in_port_and_one_more_by_destination(up, down, rounds, key, more):
+def test_a_fat_tree_needs_u_by_in_port_and_one_more_otherwise(up, down, rounds, key, more):
     topology = {"kind": "fat_tree", "up": up, "down": down, "rounds": rounds, "hosts_per_leaf": up**rounds}
     assert figures(topology, {"kind": "fat_tree", "key": key})["vlans"] == up + more
 
@@ -123,7 +123,7 @@ def test_vlans_merged_by_entries_alone_would_flood_for_ever():
     )
 
 
-def test_without_vlans_a_flood_circulates_unless_the_links_in_use_are_a_tree():
+def test_without_vlans_floods_circulate_unless_links_are_a_tree():
     mesh = {"kind": "mesh", "sizes": [3, 3]}
     assert copies(mesh, None, "static") == (math.inf, math.inf)
     assert copies(mesh, {"kind": "stp"}, "static") == (1, 1)

@@ -102,7 +102,7 @@ def test_mean_hops_are_the_shortest_and_hardly_more_for_trees(routing, shortest,
 
 
 @pytest.mark.slow
-def test_free_choice_breaks_the_relations_and_the_fix_costs_little():
+def test_free_choice_breaks_the_relations_and_the_fix_is_cheap():
     """Of one such network with SR: 40 conflicts, 3 of 64 sources trees; without conflicts a load of 124, not 106."""
     free = [routes_of("sr", "random", seed) for seed in SEEDS]
     assert 30 < np.mean([conflicts(routes) for routes in free]) < 80

@@ -12,7 +12,7 @@ from tests.fabrics import plan_of
 
 
 @pytest.mark.parametrize("sizes", [(3, 3), (4, 4), (5, 5), (7, 7), (8, 8), (16, 16), (3, 3, 3), (4, 4, 4), (5, 5, 5)])
-def test_two_trees_a_row_need_the_papers_2k_to_the_n_minus_1_vlans_for_every_k(sizes):
+def test_two_trees_a_row_need_the_papers_number_of_vlans(sizes):
     """Koibuchi 2011, Table 3: 2 k^(n-1)."""
     plan = plan_of("torus", {"kind": "dor", "ring": "two_trees"}, sizes=list(sizes), parallel_links=2)
     assert plan.violations == ()
@@ -20,7 +20,7 @@ def test_two_trees_a_row_need_the_papers_2k_to_the_n_minus_1_vlans_for_every_k(s
 
 
 @pytest.mark.parametrize(("k", "vlans"), [(3, 9), (4, 8), (5, 25), (6, 18), (7, 49), (8, 32), (9, 81), (16, 128)])
-def test_strictly_minimal_paths_need_half_k_trees_a_row_for_even_k_and_k_for_odd(k, vlans):
+def test_minimal_paths_need_the_papers_number_of_trees_a_row(k, vlans):
     plan = plan_of("torus", {"kind": "dor", "planes": "link"}, sizes=[k, k], parallel_links=2)
     assert plan.violations == ()
     assert plan.vlans.vlan_count == vlans == (k // 2 * k if k % 2 == 0 else k * k)
@@ -34,7 +34,7 @@ def test_two_trees_a_row_are_not_minimal():
     assert (short, trees) == (5.00, 5.25)
 
 
-def test_ties_that_always_go_upward_give_16_vlans_on_4x4_and_are_cyclic_on_single_links():
+def test_upward_ties_give_16_vlans_and_cycles_on_single_links():
     plan = plan_of("torus", {"kind": "dor", "ties": "positive", "ring": "shortest"}, sizes=[4, 4])
     assert plan.vlans.vlan_count == 16
     assert not plan.deadlock_free

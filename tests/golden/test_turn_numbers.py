@@ -50,7 +50,7 @@ def test_prohibited_turns_of_64_switches_linked_at_random(name, figure, spread):
     assert found == pytest.approx(figure, abs=spread)
 
 
-def test_segments_leave_shorter_paths_and_less_load_than_up_down_and_that_than_tree_based_prohibition():
+def test_segments_beat_up_down_and_that_tree_based_prohibition():
     """Mejia 2007, Fig. 4c: throughput of SR is 2.0 times that of up*/down* and 3.2 times that of TBTP."""
     hops, load = {}, {}
     for name in ("sr", "updown", "tbtp", "stp"):
@@ -78,7 +78,7 @@ def vlans_round(kind, sizes, one, other):
 
 
 @pytest.mark.parametrize("k", range(4, 9))
-def test_a_mesh_with_a_dead_x_link_away_from_the_border_needs_k_plus_1_vlans(k):
+def test_a_mesh_with_a_dead_inner_x_link_needs_k_plus_1_vlans(k):
     """Koibuchi 2011, Table 3: (k+1)k^(n-2)."""
     for x in range(1, k - 2):
         for y in range(k):
@@ -86,7 +86,7 @@ def test_a_mesh_with_a_dead_x_link_away_from_the_border_needs_k_plus_1_vlans(k):
 
 
 @pytest.mark.parametrize(("k", "vlans"), [(4, 17), (5, 26)])
-def test_in_three_dimensions_only_the_row_of_the_dead_link_needs_one_vlan_more(k, vlans):
+def test_in_3d_only_the_row_of_the_dead_link_needs_one_more(k, vlans):
     """Table 3 has (k+1)k, 20 for k = 4, as if a link were dead in every plane."""
     assert vlans_round("mesh", (k, k, k), (1, 2, 2), (2, 2, 2)) == vlans == k**2 + 1
 

@@ -89,7 +89,7 @@ _MANY = (
 
 @sharing("two")
 @both_ways
-def test_flows_are_spread_over_all_members_and_each_stays_on_its_own(standing, fast_path):
+def test_flows_are_spread_over_members_and_each_stays_on_its_own(standing, fast_path):
     plan = plan_of(f"{_TWO}\nlab: {{fast_path: {fast_path}}}")
     lab = standing(plan)
     before = _sent(lab, plan)
@@ -113,7 +113,7 @@ def _members_of_flows(lab: LabClient) -> Counter[str]:
 
 @pytest.mark.long
 @both_ways
-def test_when_a_member_fails_the_others_carry_on_until_it_is_back(untouched, fast_path):
+def test_when_a_member_fails_the_others_carry_on_meanwhile(untouched, fast_path):
     """The first member as well, whose port gives the bundle its number; under traffic, at either end."""
     plan = plan_of(f"{_TWO}\nlab: {{fast_path: {fast_path}}}")
     with build_lab(plan) as lab:

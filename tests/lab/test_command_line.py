@@ -115,7 +115,7 @@ def _wait_for(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"never said {text!r}")
 
 
-def test_a_lab_that_is_measured_is_shown_and_entered_and_ended_by_its_own_program_only(long, tmp_path, untouched):
+def test_a_lab_that_is_measured_is_ended_by_its_own_program_only(long, tmp_path, untouched):
     with _start(long, tmp_path / "results") as process:
         _wait_for(process, "1 of 1, iperf3")
         labs = json.loads(command("status", "--format", "json").stdout)["labs"]

@@ -153,7 +153,7 @@ def test_a_bridge_that_lost_its_rules_is_refilled(controlled):
 
 
 @sharing("controller")
-def test_foreign_rules_of_a_switch_that_connects_again_are_removed(controlled):
+def test_foreign_rules_of_a_reconnected_switch_are_removed(controlled):
     plan, lab = controlled
     lab.stop_controller()
     pvid = next(rule for rule in plan.rules if rule.switch == 0 and "push_vlan" in dict(rule.actions))

@@ -109,7 +109,7 @@ def test_with_jobs_the_dilation_is_tried_with_one(tmp_path, untouched):
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
-def test_a_load_that_the_lab_is_too_slow_for_runs_again_at_a_larger_dilation(tmp_path, untouched, monkeypatch):
+def test_a_load_the_lab_is_too_slow_for_runs_again_slower(tmp_path, untouched, monkeypatch):
     monkeypatch.setattr(choose, "run_pilot", lambda plan, lab, pilot, step: Judgement(Verdict(2 * (step < 150)), ()))
     runs = []
 

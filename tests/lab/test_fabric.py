@@ -116,7 +116,7 @@ def test_queues_and_rates_are_the_dilated_ones(untouched, fast_path):
         assert "limit 1000p" in execute(lab, "tc", "qdisc", "show", "dev", "eth0", host="h1")  # as Linux's own
 
 
-def test_a_port_makes_up_for_eight_frames_and_hosts_learn_nothing_of_a_connection(untouched):
+def test_a_port_makes_up_for_eight_frames_unseen_by_hosts(untouched):
     plan = plan_of("topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 200}")
     with build_lab(plan) as lab:
         shown = execute(lab, "tc", "-d", "class", "show", "dev", "s1-eth2")

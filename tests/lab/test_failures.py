@@ -206,7 +206,7 @@ def test_a_bridge_dies_and_each_side_goes_on():
         assert installed(lab) == expected_rules(plan)
 
 
-def test_vlans_that_come_back_lose_nothing_where_a_switch_is_slow_to_look_at_its_flows():
+def test_vlans_that_come_back_lose_nothing_at_a_slow_switch():
     """Open vSwitch keeps "drop" of rules that were removed, until it has looked at it again; here one never does."""
     plan = plan_of(f"topology: {{kind: ring, switches: 4}}\n{_LAB.replace('1,', '1, switch_daemons: 2,')}")
     second = ("ovs-appctl", "-t", "/run/lab/ovs/ovs-vswitchd-2.ctl")

@@ -144,7 +144,7 @@ def test_a_change_of_rules_holds_for_frames_under_way(mesh):
 
 
 @sharing(_MESH)
-def test_rules_that_entries_cannot_stand_for_put_a_switch_off_and_no_other(mesh):
+def test_rules_beyond_entries_put_that_switch_off_only(mesh):
     plan, lab = mesh
     with mended(plan, lab, 0):
         execute(
@@ -159,7 +159,7 @@ def test_rules_that_entries_cannot_stand_for_put_a_switch_off_and_no_other(mesh)
 
 
 @sharing(_MESH)
-def test_it_comes_back_where_open_vswitch_takes_the_classifiers_off(mesh):
+def test_it_comes_back_where_open_vswitch_takes_it_off(mesh):
     plan, lab = mesh
     execute(lab, "tc", "qdisc", "del", "dev", f"s1-eth{plan.topology.host_port[0]}", "ingress")
     assert lab.reach() == []
@@ -178,7 +178,7 @@ def _seen(lab, switch):
 
 
 @sharing(_MESH)
-def test_a_port_that_is_configured_not_to_forward_puts_its_switch_off(mesh):
+def test_a_port_that_shall_not_forward_puts_its_switch_off(mesh):
     plan, lab = mesh
     port = str(_entry(plan, lab).out_port)
     execute(lab, "ovs-ofctl", "-O", "OpenFlow13", "mod-port", "s1", port, "no-forward")
@@ -261,7 +261,7 @@ def test_what_a_kernel_lacks_is_said_and_is_no_error(what, monkeypatch):
         )
 
 
-def test_a_program_that_the_verifier_refuses_is_said_in_its_words(monkeypatch):
+def test_a_program_the_verifier_refuses_is_said_in_its_words(monkeypatch):
     # It reads a register that nobody has set.
     monkeypatch.setattr(
         fast_path, "make_socket_filter", lambda maps: bpf.instruction(0xBF, 0, 3) + bpf.instruction(0x95)

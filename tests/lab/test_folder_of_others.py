@@ -23,7 +23,7 @@ def planted(tmp_path, untouched) -> Planted:
     return found
 
 
-def test_a_lab_its_controller_and_what_runs_in_hosts_take_no_code_from_the_folder(planted):
+def test_a_lab_and_what_runs_in_it_take_no_code_from_the_folder(planted):
     calls = (
         ("up", "it.yaml"),
         ("load", "of-others"),

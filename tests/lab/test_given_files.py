@@ -82,7 +82,7 @@ def test_what_is_given_to_be_read_is_not_changed(lab, tmp_path, given):
     assert json.loads(said) == _HELD
 
 
-def test_what_a_program_reads_that_is_given_nothing_is_not_changed(lab):
+def test_what_a_program_without_input_reads_is_not_changed(lab):
     """That is /dev/null of the machine, which all users of it need."""
     _, client = lab
     argv = (sys.executable, "-I", "-c", _TRIES, "0")

@@ -155,7 +155,7 @@ def test_a_file_of_the_machine_can_be_read_and_not_written(lab, outside):
     assert outside.read_text() == "ours"
 
 
-def test_what_belongs_to_the_machine_in_proc_and_sys_cannot_be_written(lab):
+def test_what_is_the_machines_in_proc_and_sys_is_read_only(lab):
     for file in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness", "/sys/class/net/eth0/mtu"):
         code, said = program(lab, "sh", "-c", f"echo 1 >{file}")
         assert (code != 0, "Read-only file system" in said) == (True, True), said
@@ -233,7 +233,7 @@ def test_no_door_of_the_lab_or_of_a_daemon_is_open(lab):
     assert (code, "Operation not permitted" in said) == (1, True)
 
 
-def test_nothing_is_loaded_into_the_kernel_and_no_process_looked_into(lab):
+def test_nothing_is_loaded_into_the_kernel_nor_looked_into(lab):
     assert called(lab, _INIT_MODULE, 0, 0, 0) == "Operation not permitted"
     assert called(lab, _REBOOT, 0, 0, 0) == "Operation not permitted"
     assert called(lab, _PTRACE, _ATTACH, 1, 0) == "Operation not permitted"
@@ -241,7 +241,7 @@ def test_nothing_is_loaded_into_the_kernel_and_no_process_looked_into(lab):
     assert called(lab, _KEYCTL, 0, -3, 0) == "Operation not permitted"
 
 
-def test_nothing_is_typed_into_a_terminal_and_no_network_avoided_whatever_the_upper_half_of_an_argument(lab):
+def test_no_terminal_input_nor_escape_by_upper_argument_halves(lab):
     """The kernel looks at 32 bits of these arguments only."""
     requests = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCCONS": 0x541D, "TIOCSETD": 0x5423, "TCGETS": 0x5401}
     calls = {name: (_IOCTL, 0, number, 0) for name, number in requests.items()} | {"vsock": (_SOCKET, 40, 1, 0)}

@@ -75,7 +75,7 @@ def test_what_waits_at_a_host_are_frames_of_the_wire(untouched):
 
 @pytest.mark.vm
 @both_ways
-def test_a_socket_waits_for_its_own_link_and_not_for_queues_of_switches(fast_path, untouched):
+def test_a_socket_waits_for_its_own_link_and_not_for_queues(fast_path, untouched):
     # The link between the switches takes 29 ms for a datagram, so most of the first 60 wait there; a host's takes 6.
     text = f"""
 topology: {{kind: mesh, sizes: [2]}}

@@ -94,7 +94,7 @@ def test_with_the_procedure_nothing_is_flooded(untaught):
     assert "eth0." not in execute(lab, "ip", "link", "show", host="h1")
 
 
-def test_the_papers_procedure_teaches_all_that_the_quick_one_does(untouched):
+def test_the_papers_procedure_teaches_all_the_quick_one_does(untouched):
     plan = plan_of(
         "topology: {kind: torus, sizes: [3, 3]}\nlab: {dilation: 50}\n"
         "assignment: {kind: fixed, registration: learning, procedure: paper}\n"
@@ -136,7 +136,7 @@ def test_a_run_of_switches_that_learn(tmp_path, untouched):
     assert not [reason for reason in outcome.reasons if "flooded" in reason]
 
 
-def test_a_controller_installs_the_rules_and_leaves_what_was_learned(untouched):
+def test_a_controller_installs_rules_and_leaves_what_was_learned(untouched):
     plan = plan_of(
         "topology: {kind: torus, sizes: [3, 3]}\nassignment: {kind: fixed, registration: learning}\n"
         "lab: {dilation: 50, controller: learning}"

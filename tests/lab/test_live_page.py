@@ -127,7 +127,7 @@ def click(driver: Chrome, element: str) -> None:
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)  # it times the first picture
 @pytest.mark.usefixtures("untouched")
-def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
+def test_loads_appear_and_a_failure_by_a_click_moves_the_path():
     plan = plan_of(MANAGED)
     with build_lab(plan) as lab, listening_socket(None) as listening:
         lab.wait_for_controller()
@@ -166,7 +166,7 @@ def test_loads_appear_and_a_link_that_fails_on_a_click_moves_the_path():
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_page_on_a_phone_keeps_its_last_picture_when_the_lab_ends(tmp_path, monkeypatch):
+def test_a_page_on_a_phone_keeps_its_last_picture_at_the_end(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = plan_of("name: small\ntopology: {kind: mesh, sizes: [2, 2]}\nlab: {dilation: 100}")
     with (
@@ -259,7 +259,7 @@ def said(driver: Chrome, words: str) -> bool:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("untouched")
-def test_a_lab_is_loaded_and_regulated_and_a_switch_killed_by_buttons(tmp_path):
+def test_a_lab_is_loaded_regulated_and_a_switch_killed_by_page(tmp_path):
     (tmp_path / "small.yaml").write_text(
         "topology: {kind: ring, switches: 4}\nrouting: {kind: updown, selection: tree}\n"
         "assignment: {kind: fixed}\nengine: realtime\nlab: {dilation: 100}\n"

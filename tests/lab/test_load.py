@@ -83,7 +83,7 @@ def test_loads_are_measured_and_stored_and_the_lab_goes_on(stands, said, tmp_pat
 
 
 @pytest.mark.long
-def test_a_load_that_is_interrupted_is_ended_and_undone_and_meanwhile_it_is_watched_alone(stands, said, tmp_path):
+def test_an_interrupted_load_is_undone_and_was_watched_alone(stands, said, tmp_path):
     name, lab = stands
     slow = "timeline=[{at: 0.5 s, link: s1-s2, rate: 500M}]"
     words = [*_TESTBED, "load", name, *_UDP, "seconds=120", slow]

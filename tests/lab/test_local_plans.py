@@ -43,7 +43,7 @@ def test_running_switches_carry_out_the_plan(name, standing):
 
 
 @pytest.mark.parametrize("name", each(["mesh4x4-renamed", "dl-ud3-irregular16"]))
-def test_ofproto_trace_takes_the_planned_path_in_the_planned_layers(name, standing):
+def test_ofproto_trace_takes_the_planned_path_and_layers(name, standing):
     plan = named_plan(name)
     topology, channels = plan.topology, len(plan.topology.channel_source)
     pairs = [(0, 15), (5, 10), (3, 12), (7, 1), (8, 6), (14, 2)]

@@ -285,7 +285,7 @@ def _port(topology: Topology, switch: int, other: int) -> int:
 
 
 @pytest.mark.long
-def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_path):
+def test_a_cut_link_gets_slower_at_both_ends_and_as_before(pair, tmp_path):
     done = pair.testbed("run", write(tmp_path, _SLOWER), *pair.options, "--results", str(tmp_path), "--format", "json")
     run = load_run(Path(json.loads(done.stdout)["results"]))
     (load,) = run.manifest["loads"]
@@ -309,7 +309,7 @@ def test_a_cut_link_gets_slower_at_both_ends_and_is_as_planned_again(pair, tmp_p
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
-def test_each_member_of_a_bundle_that_is_cut_carries_its_own_flows(pair, tmp_path):
+def test_each_cut_member_of_a_bundle_carries_its_own_flows(pair, tmp_path):
     done = pair.testbed("run", write(tmp_path, _BUNDLES), *pair.options, "--results", str(tmp_path), "--format", "json")
     assert done.returncode in (0, 3), done.stderr
     run = load_run(Path(json.loads(done.stdout)["results"]))
@@ -371,7 +371,7 @@ workloads: [{{kind: greet}}]
 
 
 @pytest.mark.long
-def test_hosts_of_both_machines_have_their_share_of_the_processors(pair, tmp_path):
+def test_hosts_of_both_machines_have_their_share_of_processors(pair, tmp_path):
     if find_hierarchy() is None:
         reason = "no group of processes can be limited here"
         if os.environ.get("TESTBED_REQUIRE_LAB") == "1":
@@ -437,7 +437,7 @@ def test_links_that_are_cut_go_off_and_get_slower_by_the_traffic(pair, tmp_path)
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)
-def test_links_that_are_cut_go_off_and_on_as_the_load_falls_and_rises(pair, tmp_path):
+def test_cut_links_go_off_and_on_as_the_load_falls_and_rises(pair, tmp_path):
     (tmp_path / "phases.py").write_text(PHASES)
     (tmp_path / "phases.py").chmod(0o755)
     text = f"{_TWICE}workloads: [{{kind: script, run: ./phases.py, args: [h3], hosts: [h1, h4]}}]"
@@ -487,7 +487,7 @@ def test_a_machine_that_goes_away_is_named_and_the_rest_ends(pair, tmp_path):
 
 
 @pytest.mark.long
-def test_parts_end_when_their_client_is_killed_and_others_are_refused_meanwhile(pair, tmp_path):
+def test_parts_end_with_their_client_and_others_are_refused(pair, tmp_path):
     with loading(pair, tmp_path) as process:
         assert pair.labs()
         subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=True)  # nsenter has started it

@@ -93,7 +93,7 @@ def kill_manager(lab: LabClient, after: float) -> tuple[threading.Thread, list[t
 
 @pytest.mark.long
 @sharing("managers")
-def test_what_is_collected_agrees_and_is_neither_forwarded_nor_counted(two):
+def test_what_is_collected_agrees_and_is_not_forwarded(two):
     plan, lab = two
     told = lab.controller()
     assert told.wiring == ()
@@ -161,7 +161,7 @@ def test_the_next_takes_over_under_traffic_and_loses_no_frame(two):
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
-def test_a_run_kills_the_manager_and_its_successor_overcomes_what_dies_then(tmp_path, untouched):
+def test_the_successor_of_a_killed_manager_overcomes_deaths(tmp_path, untouched):
     events = "{at: 1 s, kill: manager}, at 2s: down s6-s7, at 4s: up s6-s7, at 5s: start manager"
     plan = plan_of(_TORUS % 2 + f"workloads:\n- {{kind: probe, seconds: 6, pairs: 2, failures: [{events}]}}\n")
     outcome = run_scenario(plan, tmp_path, lambda text: None)
@@ -214,7 +214,7 @@ def test_a_lab_whose_managers_have_all_died_says_so_and_goes_on(two):
 
 
 @sharing("managers")
-def test_a_link_that_carries_nothing_in_one_direction_is_found_by_lldp(two):
+def test_a_link_dead_in_one_direction_is_found_by_lldp(two):
     plan, lab = two
     link = int(np.flatnonzero((plan.topology.links == [5, 6]).all(axis=1))[0])
     port = f"s6-eth{plan.topology.out_port[2 * link]}"

@@ -162,7 +162,7 @@ def test_bytes_between_ranks_of_one_host_neither_cross_nor_count(run):
     assert moved <= crossed < 2 * 20000 * 12
 
 
-def test_a_job_that_takes_its_ranks_for_hosts_fails_the_byte_proof(run, monkeypatch):
+def test_a_job_that_takes_ranks_for_hosts_fails_the_byte_proof(run, monkeypatch):
     honest = mpi.launch
 
     def dishonest(*arguments, **options):
@@ -241,13 +241,13 @@ def test_a_job_that_prints_garbage_fails_with_its_output_kept(run, kept, user_jo
     assert "SUM CORRECT ?" in kept["output.txt"]
 
 
-def test_a_job_that_claims_success_without_a_byte_on_the_fabric_fails(run, kept, user_job):
+def test_a_job_that_claims_success_without_a_byte_fails(run, kept, user_job):
     with pytest.raises(WorkloadError, match="moved at least 80000 bytes between hosts, but only"):
         run(str(user_job), ("silent",))
     assert "SUM CORRECT" in kept["output.txt"]
 
 
-def test_a_job_of_which_nothing_is_known_must_have_used_the_fabric(run, user_job, monkeypatch):
+def test_an_unknown_job_must_have_used_the_fabric(run, user_job, monkeypatch):
     file = user_job / "job.yaml"
     file.write_text(file.read_text().replace("fabric_bytes: 80000\n", ""))
     monkeypatch.setattr(load_mpi, "_bytes_from_hosts", lambda result: ({0: 500, 1: 0, 2: 500, 3: 0}, 9))
@@ -300,7 +300,7 @@ def test_a_run_builds_no_job_of_a_scenario_s_until_it_is_trusted(tmp_path, monke
     assert not (job / "build").exists()
 
 
-def test_what_is_wrong_with_jobs_is_told_at_once_before_a_lab_is_built(tmp_path, monkeypatch):
+def test_what_is_wrong_with_jobs_is_told_before_a_lab_is_built(tmp_path, monkeypatch):
     loads = (
         "{kind: mpi, job: fabric_bnch}, {kind: mpi, job: hpl, args: [--p, '2']}, {kind: mpi, job: pattern}, "
         "{kind: mpi, job: collectives, pattern: neighbour}"

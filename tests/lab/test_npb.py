@@ -26,7 +26,7 @@ def values(outcome, metric):
     return [sample.value for sample in outcome.samples if sample.metric == metric]
 
 
-def test_integer_sort_verifies_and_its_traffic_is_that_of_all_to_all(run, kept):
+def test_integer_sort_verifies_with_the_traffic_of_all_to_all(run, kept):
     outcome = run(kernel="IS", trace=True)
     assert "Verification    =               SUCCESSFUL" in kept["output.txt"]
     (seconds,) = values(outcome, "npb_lab_time")

@@ -190,7 +190,7 @@ def test_the_callers_terminal_never_reaches_a_host(lab, on_terminal, redirected,
     assert (found["own"] == "ENXIO") == (not numbers)  # without a terminal it has none at all
 
 
-def test_with_write_the_callers_terminal_does_not_reach_a_host_either(open_lab, on_terminal, tmp_path):
+def test_with_write_the_callers_terminal_is_out_of_reach_too(open_lab, on_terminal, tmp_path):
     command = [*_TESTBED, "exec", open_lab, "h1", "--", sys.executable, "-I", "-c", _LOOK, str(tmp_path / "found")]
     caller = on_terminal(*command)
     assert caller.ends() == 0, caller.screen
@@ -198,7 +198,7 @@ def test_with_write_the_callers_terminal_does_not_reach_a_host_either(open_lab, 
     _check_what_was_found(found, caller, ["0", "1", "2"], refused=False)
 
 
-def test_the_callers_terminal_does_not_reach_a_host_from_the_prompt(lab, on_terminal):
+def test_the_callers_terminal_is_out_of_reach_from_the_prompt(lab, on_terminal):
     """Neither for what is typed there, nor for what is started by Mininet's own functions."""
     (_shared(lab) / "look.py").write_text(_LOOK)
     caller = on_terminal(*_TESTBED, "shell", lab)
@@ -214,7 +214,7 @@ def test_the_callers_terminal_does_not_reach_a_host_from_the_prompt(lab, on_term
         _check_what_was_found(found, caller, ["0", "1", "2"] if name == "typed" else [])
 
 
-def test_ctrl_c_at_the_prompt_ends_the_program_in_the_host_and_not_the_prompt(lab, on_terminal):
+def test_ctrl_c_at_the_prompt_ends_the_program_in_the_host_only(lab, on_terminal):
     caller = on_terminal(*_TESTBED, "shell", lab)
     caller.reads(b"mininet> ")
     for word in (b"once", b"again"):  # the program itself says that it has begun, so it is in front by then
@@ -236,7 +236,7 @@ def test_a_program_that_is_not_there_is_named_without_the_folder(lab):
     assert "pingx: not found" in done.stderr
 
 
-def test_a_program_has_a_terminal_of_its_own_with_a_name_and_the_callers_size(lab, on_terminal):
+def test_a_program_has_a_named_terminal_of_the_callers_size(lab, on_terminal):
     words = 'tty; stty size; trap "stty size" WINCH; echo ready; sleep 60 & wait; kill $!'
     words += '; read line; echo "<$line>"; exit 7'
     caller = on_terminal(*_TESTBED, "exec", lab, "h1", "--", "bash", "-c", words, rows=33, columns=99)
@@ -334,7 +334,7 @@ def test_what_is_no_terminal_is_passed_as_it_is(lab, on_terminal, tmp_path):
     assert done.stdout == data
 
 
-def test_all_that_a_program_has_printed_is_seen_before_the_command_ends(lab, on_terminal):
+def test_all_that_a_program_printed_is_seen_before_the_end(lab, on_terminal):
     caller = on_terminal(*_TESTBED, "exec", lab, "h1", "--", "sh", "-c", "seq 30000; echo end")
     caller.reads(b"\r\n29999\r\n30000\r\nend\r\n")
     assert caller.ends() == 0

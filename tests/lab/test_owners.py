@@ -174,7 +174,7 @@ def test_a_limit_of_files_lengths_does_not_hold_for_a_lab(untouched, scenario):
         ("-n 50", "open files in one program, and 50 are allowed here; nothing was built; allow more: ulimit -Hn"),
     ],
 )
-def test_limits_that_cannot_be_lifted_are_told_before_a_lab_is_built(untouched, scenario, limit, sentence):
+def test_limits_that_cannot_be_lifted_are_told_before_building(untouched, scenario, limit, sentence):
     up = limited(limit, "up", str(scenario), bound=True)
     assert sentence in up.stderr
     assert "Traceback" not in up.stderr

@@ -145,7 +145,7 @@ workloads: [{kind: mpi, job: collectives}]
 
 
 @pytest.mark.long
-def test_an_mpi_job_deadlocks_and_ends_on_a_routing_that_is_proved(tmp_path, untouched):
+def test_an_mpi_job_deadlocks_and_ends_on_a_proved_routing(tmp_path, untouched):
     # Minimal routing on a ring: the cycle of the witness closes, and the job does not go on.
     plan = make_plan(parse_scenario(f"{RING}\nrouting: {{kind: dor, ring: shortest}}\nexpect: deadlock", "minimal"))
     outcome = run_scenario(plan, tmp_path, lambda text: None)
@@ -375,7 +375,7 @@ def test_members_carry_the_flows_that_the_hash_gives_them(tmp_path, untouched):
 @pytest.mark.long
 @pytest.mark.quiet(seat=1)
 @pytest.mark.parametrize("control", ["none", "pause", "pfc"])
-def test_members_of_a_bundle_are_paused_one_by_one_and_lose_nothing(control, tmp_path, untouched):
+def test_members_of_a_bundle_are_paused_singly_and_lose_nothing(control, tmp_path, untouched):
     """Hosts offer twice what the members of a bundle carry: without flow control half of it is lost."""
     text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
     text += f"simulator: {{flow_control: {control}}}\nworkloads: [{{kind: iperf3, protocol: udp, seconds: 2, omit: 1, "
@@ -449,7 +449,7 @@ def _without_first(plan):
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)
-def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(kept, untouched):
+def test_a_link_goes_off_and_on_under_traffic_without_losses(kept, untouched):
     plan = _plan(_RING)
     fewer = _without_first(plan)
     with RealtimeEngine().build(plan, lambda text: None) as running:
@@ -589,7 +589,7 @@ def _pid_outside(running, inside):
     raise AssertionError(f"there is no process {inside}")
 
 
-def test_a_broadcast_circulates_on_modelled_switches_without_vlans(untouched):
+def test_a_broadcast_circulates_without_vlans(untouched):
     found = run_storm(storm_plan(4, 1.0, "1 Mbit/s", "realtime"), 1.0, lambda text: None)
     assert found.problems == []
     # A frame goes round each way, on one of four links at a time, and each switch gives its host a copy of both: those

@@ -102,7 +102,7 @@ def _paths(plan: Plan, running: LabClient) -> Paths:
 
 
 @pytest.mark.long
-def test_the_same_failures_leave_the_same_paths_as_on_open_vswitch(untouched: str) -> None:
+def test_the_same_failures_leave_the_same_paths_as_on_ovs(untouched: str) -> None:
     seen = []
     for engine in ("ovs", "realtime"):
         plan = _plan(_MESH, engine, "workloads: [{kind: probe, failures: [at 1s: kill s5]}]")

@@ -14,7 +14,7 @@ from testbed.scenario import parse_scenario
 
 
 @pytest.mark.quiet(seat=1)
-def test_where_switches_pause_tcp_loses_nothing_and_shares_fairly(tmp_path, untouched):
+def test_where_switches_pause_tcp_loses_nothing_and_is_fair(tmp_path, untouched):
     load = "{kind: iperf3, protocol: tcp, pattern: complement, omit: 1, seconds: 3, repeats: 1}"
     text = (
         "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2}\nengine: realtime\nlab: {dilation: 50}\n"

@@ -69,7 +69,7 @@ def without_first(plan: Plan) -> Plan:
 
 
 @sharing("regulate")
-def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watching):
+def test_a_link_goes_off_and_on_under_traffic_without_losses(ring, watching):
     plan, lab = ring
     session, fewer = PlanMover(lab, wake_up=0.3), without_first(plan)
 
@@ -90,7 +90,7 @@ def test_a_link_goes_off_and_on_under_traffic_without_a_lost_frame(ring, watchin
     assert lab.controller().off == ()
 
 
-def test_vlans_that_come_back_lose_nothing_where_a_switch_is_slow_to_look_at_its_flows(kept):
+def test_vlans_that_come_back_lose_nothing_at_a_slow_switch(kept):
     """Open vSwitch keeps "drop" of rules that were removed, until it has looked at it again; here it never does."""
     plan = plan_of(_RING + _LAB.replace("100", "100, switch_daemons: 2"))
     detour = find_detour(plan, None)
@@ -116,7 +116,7 @@ def test_vlans_that_come_back_lose_nothing_where_a_switch_is_slow_to_look_at_its
 
 
 @pytest.mark.long
-def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
+def test_a_link_goes_off_and_on_with_vlans_of_one_switch(kept):
     """Frames have no tag between switches: ports change against the direction of the paths, and nothing is lost."""
     plan = plan_of(_RING + "assignment: {kind: renamed}\n" + _LAB)
     keep = kept_links(plan)
@@ -150,7 +150,7 @@ def test_a_link_goes_off_and_on_where_vlans_are_those_of_one_switch(kept):
 
 
 @sharing("regulate")
-def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watching):
+def test_a_link_that_dies_at_once_has_its_lost_frames_counted(ring, watching):
     """The same without make before break: the count must be able to see a loss."""
     _, lab = ring
 
@@ -167,7 +167,7 @@ def test_a_link_that_dies_at_once_loses_frames_and_they_are_counted(ring, watchi
 
 
 @sharing("regulate")
-def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring, watching):
+def test_a_change_into_a_link_that_is_off_is_refused(ring, watching):
     plan, lab = ring
     session = PlanMover(lab, wake_up=0.0)
     with pytest.raises(LabError, match=r"refuses: the way to this plan is not safe: .* which is off"):
@@ -180,7 +180,7 @@ def test_a_change_that_would_send_frames_into_a_link_that_is_off_is_refused(ring
 
 @pytest.mark.long
 @pytest.mark.quiet(seat=0)
-def test_a_link_changes_its_speed_under_traffic_and_goodput_follows(kept):
+def test_a_link_changes_its_speed_and_goodput_follows(kept):
     plan = plan_of(_RING + _LAB)
     slow = at_speeds(plan, ("100M", "1G", "1G", "1G"))
     (down,), goal = list_rate_changes(plan, slow, plan)

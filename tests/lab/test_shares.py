@@ -130,7 +130,7 @@ def test_the_next_lab_removes_what_a_killed_program_left(untouched):
 
 
 @pytest.mark.long
-def test_mininets_shell_and_mpi_ranks_have_the_share_of_their_host(tmp_path, untouched):
+def test_mininets_shell_and_ranks_have_the_share_of_their_host(tmp_path, untouched):
     file = tmp_path / "shares.yaml"
     file.write_text(_RING + "workloads: [{kind: mpi, job: ./which}]\n")
     job = tmp_path / "which"

@@ -77,7 +77,7 @@ def test_with_port_security_nothing_from_another_address_arrives(standing):
 
 
 @pytest.mark.userspace
-def test_a_switch_that_learns_has_room_for_its_hosts_and_a_number_of_strangers(untouched):
+def test_a_learning_switch_has_room_for_hosts_and_strangers(untouched):
     plan = plan_of(f"{_PAIR}assignment: {{kind: fixed, registration: learning, ageing: 0}}")
     with build_lab(plan) as lab:
         most = forwarding_entries(build_order(plan))

@@ -46,7 +46,7 @@ def _let(lab: LabClient, rate: float, burst: int, *, trunk_only: bool = False) -
 
 
 @pytest.mark.long
-def test_a_link_that_is_three_per_cent_too_fast_makes_a_load_invalid(standing, tmp_path):
+def test_a_link_three_per_cent_too_fast_makes_a_load_invalid(standing, tmp_path):
     load = "{kind: iperf3, protocol: udp, pattern: complement, offered_load: 1.1, seconds: 4, omit: 1, repeats: 1}"
     plan = plan_of(f"{_FABRIC}workloads: [{load}]")
     lab, workload = standing(plan), plan.scenario.workloads[0]
@@ -63,7 +63,7 @@ def test_a_link_that_is_three_per_cent_too_fast_makes_a_load_invalid(standing, t
     assert any(reason.startswith("the link s") and "carried 10" in reason for reason in found), entry
 
 
-def test_ports_that_let_eight_frames_go_at_once_make_a_load_invalid(standing, tmp_path):
+def test_ports_that_let_eight_frames_go_make_a_load_invalid(standing, tmp_path):
     arguments = "[--tests, pingpong, --sizes, '65536', --repeats, '5', --warmup, '1']"
     plan = plan_of(f"{_FABRIC}workloads: [{{kind: mpi, job: fabric_bench, args: {arguments}}}]")
     lab, workload = standing(plan), plan.scenario.workloads[0]

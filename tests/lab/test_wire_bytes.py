@@ -33,7 +33,7 @@ _TEXT = "topology: {{kind: mesh, sizes: [2]}}\nassignment: {{kind: {}}}\nengine:
 
 @pytest.mark.parametrize("assignment", ["fixed", "renamed"])
 @pytest.mark.parametrize("engine", ["ovs", "realtime"])
-def test_counters_shaping_and_prediction_of_the_smallest_frames_agree(engine, assignment, untouched):
+def test_counters_shaping_and_prediction_agree_on_small_frames(engine, assignment, untouched):
     # On the fast path Linux keeps a frame's tag beside it and does not count its bytes.
     plan = plan_of(_TEXT.format(assignment, engine, ", fast_path: off" if engine == "ovs" else ""))
     tag = VLAN_TAG if plan.vlans.tagged_trunks else 0

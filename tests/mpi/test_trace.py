@@ -42,7 +42,7 @@ def traced(tmp_path):
     return run
 
 
-def test_single_messages_are_counted_in_the_world_whatever_their_communicator(traced, known):
+def test_single_messages_are_counted_in_the_world(traced, known):
     _, trace = traced(4, known)
     assert trace.message_bytes.tolist() == [[0, 12, 35, 0], [0, 0, 0, 35], [35, 0, 0, 0], [50, 35, 0, 0]]
     assert trace.message_count.tolist() == [[0, 1, 5, 0], [0, 0, 0, 5], [5, 0, 0, 0], [1, 5, 0, 0]]

@@ -90,7 +90,7 @@ def test_random_fabrics(seed, assignment):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 4, 7, 60, 61])
-def test_copies_of_a_broadcast_flooded_to_all_members_are_those_of_sending_each_on(seed):
+def test_copies_flooded_to_all_members_are_those_of_each(seed):
     plan = random_plan(seed, "renamed")
     assert isinstance(plan.vlans, LocalPlan)
     bridges = planned_bridges(settings_of(plan, "members"), PORTS, macs_of(plan))
@@ -208,7 +208,7 @@ FAULTS: tuple[Fault, ...] = (
 
 @given(st.data(), st.sampled_from(FAULTS), st.sampled_from(["fixed", "renamed"]))
 @settings(max_examples=150)
-def test_a_planted_fault_is_a_difference_in_that_bridge_and_in_no_other(data, fault, which):
+def test_a_planted_fault_is_a_difference_in_that_bridge_only(data, fault, which):
     planned = bridges_of(known(which))
     name = data.draw(st.sampled_from(sorted(planned)))
     port = data.draw(st.sampled_from(sorted(planned[name].ports)))

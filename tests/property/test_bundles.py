@@ -87,7 +87,7 @@ def test_every_pair_is_delivered_whatever_members_are_chosen(plan, draw):
 
 
 @given(any_plan)
-def test_the_walk_over_all_members_at_once_agrees_and_text_loses_nothing(plan):
+def test_the_walk_over_members_agrees_and_text_loses_nothing(plan):
     rules, groups = texts(plan)
     assert installed_problems(plan, rules, groups) == []
     assert {parse_rule(n, line) for n, name in enumerate(rules) for line in rules[name]} == set(plan.rules)
@@ -104,7 +104,7 @@ def test_the_walk_over_all_members_at_once_agrees_and_text_loses_nothing(plan):
 
 
 @given(graphs())
-def test_switches_that_have_learned_send_as_planned_whatever_member_a_frame_came_by(blocks):
+def test_learned_switches_send_as_planned_whatever_the_member(blocks):
     plan = aggregated(
         {**blocks, "routing": {"kind": "stp"}, "assignment": {"kind": "fixed", "registration": "learning"}}
     )

@@ -91,7 +91,7 @@ def every_way(topology, hops: NextHops):
 
 
 @given(st.integers(0, 2**32))
-def test_a_proof_over_sets_of_next_hops_is_that_of_every_way_there_is(seed):
+def test_a_proof_over_next_hops_is_that_of_every_way_there_is(seed):
     topology, hops = drawn(seed)
     fine, looping, lost, taken = every_way(topology, hops)
     proof = check_choices(topology, hops)

@@ -123,7 +123,7 @@ def test_every_cycle_of_tables_that_are_in_use_together_is_named(case: tuple[int
         now = after
 
 
-def test_a_repair_whose_tables_close_a_cycle_with_the_old_ones_is_named():
+def test_a_repair_that_closes_a_cycle_with_the_old_is_named():
     plan, whole = made(0)
     topology = plan.topology
     ways = routings(topology, plan.scenario.routing_kind, plan.scenario.routing)
@@ -155,7 +155,7 @@ def test_plan_and_outlook_name_the_cycle_of_a_repair(control: str):
     )
 
 
-def test_three_tables_together_are_named_where_no_two_close_a_cycle(monkeypatch: pytest.MonkeyPatch):
+def test_three_tables_are_named_where_no_two_close_a_cycle(monkeypatch: pytest.MonkeyPatch):
     plan, whole = made(0)
     topology = plan.topology
     new = replace(whole, routing="another")

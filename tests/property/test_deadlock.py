@@ -60,7 +60,7 @@ def test_no_cycle_in_a_digraph_without_one(order, count):
         ("torus", {"sizes": [4, 4]}, {"ring": "shortest", "ties": "positive"}, 4),
     ],
 )
-def test_shortest_ways_round_a_long_ring_of_single_links_wait_for_each_other(kind, parameters, routing, length):
+def test_shortest_ways_round_a_long_ring_wait_for_each_other(kind, parameters, routing, length):
     plan = plan_of(kind, {"kind": "dor", **routing}, **parameters)
     topology = plan.topology
     (violation,) = plan.violations

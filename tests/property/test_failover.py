@@ -112,7 +112,7 @@ def test_every_pair_that_is_connected_is_delivered_or_named(case: tuple[int, Fai
 
 
 @pytest.mark.parametrize("number", range(len(FABRICS)))
-def test_some_backup_spares_each_link_and_switch_that_can_be_spared(number: int):
+def test_some_backup_spares_each_link_and_switch_that_can_be(number: int):
     plan, whole = made(number)
     topology = plan.topology
     assert not prove(topology, whole)

@@ -70,7 +70,7 @@ def refused(whole, faults):
 
 
 @given(damaged())
-def test_what_is_left_is_what_networkx_leaves_or_the_refusal_names_two_parted_switches(damage):
+def test_what_is_left_is_networkxs_or_names_two_parted_switches(damage):
     whole, faults = damage
     graph = remainder(whole, faults)
     left, sentence = refused(whole, faults)

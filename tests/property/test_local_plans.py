@@ -121,7 +121,7 @@ def small_fabrics() -> list[Topology]:
 
 
 @pytest.mark.parametrize("name", any_topology_routings())
-def test_routings_of_any_topology_fit_exactly_where_a_table_holds_their_paths(name):
+def test_routings_fit_exactly_where_a_table_holds_their_paths(name):
     """By selection, where the routing has one; a plan that is made is proved, another is refused rightly."""
     kind = ROUTINGS[name]
     choices: list[dict[str, Any]] = [{}]
@@ -200,7 +200,7 @@ def sent_on(topology: Topology, plan: LocalPlan) -> nx.DiGraph:
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 4))
-def test_vlans_of_a_switch_differ_in_members_or_entries_and_are_at_most_its_ports(seed):
+def test_vlans_of_a_switch_differ_and_are_at_most_its_ports(seed):
     topology = random_fabric(seed)
     routes = ROUTINGS["updown"].route(topology, ROUTINGS["updown"].options())
     plan = local_plan(topology, routes, "renamed")

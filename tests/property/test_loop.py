@@ -76,7 +76,7 @@ def test_a_constant_load_never_makes_links_flap(rule, more, load, start):
 
 
 @given(rules(), factors)
-def test_an_idle_fabric_ends_on_the_fewest_links_and_a_full_one_on_all(rule, more):
+def test_an_idle_fabric_ends_on_fewest_links_and_a_full_on_all(rule, more):
     looks = int(2 * rule.hold / rule.period) + 4
     assert driven(rule, more, [0.0] * looks, 0.5)[-1][1] == len(more) - 1
     relieved = 0 if more[-1] > 1 else len(more) - 1

@@ -135,7 +135,7 @@ def test_a_path_that_begins_where_none_may(made, data):
 
 
 @given(fabrics)
-def test_turns_without_any_rule_form_a_cycle_and_the_witness_is_a_shortest_one(made):
+def test_unruled_turns_form_a_cycle_and_the_witness_is_shortest(made):
     topology, routes = made
     before, after = all_turns(topology)
     turns = allow(topology, np.ones(len(before), dtype=bool), before, after)
@@ -154,7 +154,7 @@ def ring(size: int) -> Topology:
 
 
 @pytest.mark.parametrize("size", [3, 5, 8])
-def test_paths_that_all_go_the_same_way_round_a_ring_wait_for_each_other(size):
+def test_paths_the_same_way_round_a_ring_wait_for_each_other(size):
     topology = ring(size)
     up = {int(topology.channel_source[c]): c for c in range(0, 2 * size, 2)}
     up[size - 1] = next(c for c in range(2 * size) if topology.channel_source[c] == size - 1 and

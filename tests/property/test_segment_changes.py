@@ -59,7 +59,7 @@ def check(topology, before, now, alive):
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_links_and_switches_that_die_and_come_back_leave_paths_without_a_cycle(part):
+def test_failures_and_repairs_leave_paths_without_a_cycle(part):
     for number, topology in enumerate(fabrics(part % 2 + 16 * (part // 2), 64)):
         draw = random.Random(number)
         step, alive = first_step(topology, 0), all_of(topology)
@@ -77,7 +77,7 @@ def test_links_and_switches_that_die_and_come_back_leave_paths_without_a_cycle(p
             step, alive = after, other
 
 
-def test_a_link_that_dies_touches_no_segment_but_its_own_and_all_is_as_before_when_it_comes_back():
+def test_a_link_that_dies_and_returns_touches_its_segment_only():
     local = anew = 0
     for seed in (1, 2):
         topology = topology_of("random", switches=32, degree=4, seed=seed)
@@ -94,7 +94,7 @@ def test_a_link_that_dies_touches_no_segment_but_its_own_and_all_is_as_before_wh
     assert local < 0.3 * anew
 
 
-def test_a_new_switch_and_a_new_link_get_segments_of_their_own_and_all_others_stay():
+def test_new_switches_and_links_get_segments_and_others_stay():
     """A fabric of 23 switches, to which another is added that was never there, and then a link."""
     topology = topology_of("random", switches=24, degree=4, seed=3)
     ports = np.flatnonzero((topology.links == 23).any(axis=1)).tolist()

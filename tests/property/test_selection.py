@@ -153,7 +153,7 @@ def test_what_is_left_is_what_deleting_one_by_one_leaves(routing, name, topology
 
 
 @given(fabrics(), st.integers(1, 5))
-def test_no_more_candidates_than_asked_for_in_even_steps_through_all(topology, most):
+def test_no_more_candidates_than_asked_for_in_even_steps(topology, most):
     turns = ROUTINGS["dl"](topology)
     shortest = all_shortest(topology, turns)
     some = {
@@ -167,7 +167,7 @@ def test_no_more_candidates_than_asked_for_in_even_steps_through_all(topology, m
 
 @pytest.mark.parametrize("routing", ROUTINGS)
 @given(fabrics())
-def test_low_port_takes_the_lowest_port_that_leads_one_hop_nearer(routing, topology):
+def test_low_port_takes_the_lowest_port_one_hop_nearer(routing, topology):
     turns = ROUTINGS[routing](topology)
     channels = max(1, len(topology.channel_source))
 
@@ -184,7 +184,7 @@ def some_fabrics():
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)
-def test_balanced_and_low_port_have_one_next_hop_by_arrival_and_destination(routing):
+def test_balanced_and_low_port_have_one_next_hop_by_arrival(routing):
     for topology in some_fabrics():
         turns = ROUTINGS[routing](topology)
         for name in ("balanced", "low_port"):

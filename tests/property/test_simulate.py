@@ -74,7 +74,7 @@ def unrestricted(topology, seed):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_plans_with_a_cycle_stand_still_on_one_of_the_verifiers_and_the_others_never(part):
+def test_cyclic_plans_stand_still_on_a_known_cycle_others_never(part):
     """A cycle need not close by chance in a short run, so a few may get away; more would mean a blind watchdog."""
     cyclic, stood_still = 0, 0
     for number, topology in list(enumerate(random_fabrics()))[part::4]:

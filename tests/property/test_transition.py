@@ -150,7 +150,7 @@ def test_steps_in_a_wrong_order_are_found(actions: tuple[str, ...], told: str):
     assert any(told in problem.sentence for problem in problems)
 
 
-def test_new_vlans_with_the_identifiers_of_other_old_ones_are_found():
+def test_new_vlans_with_identifiers_of_other_old_ones_are_found():
     plan, routes, _ = ring_without_first_link()
     topology = plan.topology
     clashing = assign_fixed(topology, routes, plan.scenario.assignment)  # its identifiers begin where the old do
@@ -181,7 +181,7 @@ def test_too_few_identifiers_for_both_plans_are_told():
         successor(old, high)
 
 
-def test_old_and_new_paths_that_close_a_cycle_together_are_reported():
+def test_old_and_new_paths_that_close_a_cycle_are_reported():
     """Up*/down* trees of the whole torus and of one without a link are each acyclic, and not always together."""
     plan = planned(({"kind": "torus", "sizes": [4, 4]}, {"kind": "updown", "selection": "tree"}))
     cycles = []
@@ -221,7 +221,7 @@ def between(one: LinkChoice, two: LinkChoice) -> tuple[Transition, list[str]]:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, len(LOCAL) - 1), st.sampled_from(["tree", "none"]), st.data())
-def test_vlans_of_one_switch_change_port_by_port_and_nothing_is_lost(number: int, flood: str, data: st.DataObject):
+def test_vlans_of_one_switch_change_by_port_and_nothing_is_lost(number: int, flood: str, data: st.DataObject):
     plan, rungs = local_rungs(number, flood)
     one, two = (rungs[rung] for rung in data.draw(st.permutations(range(len(rungs))))[:2])
     way, problems = between(one, two)
@@ -236,7 +236,7 @@ def test_vlans_of_one_switch_change_port_by_port_and_nothing_is_lost(number: int
 
 
 @pytest.mark.parametrize("number", range(len(LOCAL)))
-def test_ports_in_another_order_lose_frames_and_the_proof_tells_so(number: int):
+def test_ports_in_another_order_lose_frames_as_the_proof_tells(number: int):
     _, rungs = local_rungs(number)
     way, problems = between(rungs[0], rungs[-1])
     assert problems == []
@@ -268,7 +268,7 @@ def _replaced(step: Step) -> tuple[Any, ...]:
     return step.replaced
 
 
-def test_a_link_that_carries_broadcasts_stays_on_where_they_have_no_tag():
+def test_a_link_of_untagged_broadcasts_stays_on():
     plan, _ = local_rungs(0)
     keep = kept_links(plan)
     assert keep is not None
@@ -278,7 +278,7 @@ def test_a_link_that_carries_broadcasts_stays_on_where_they_have_no_tag():
         plan_without(plan, off)
 
 
-def test_new_local_vlans_have_identifiers_of_their_own_and_those_that_stay_keep_theirs():
+def test_new_local_vlans_have_their_own_identifiers_and_old_stay():
     plan, rungs = local_rungs(1)
     sets = [identifiers(rung.plan.vlans) for rung in rungs]
     rules = [set(compile_rules(plan.topology, rung.plan.vlans)) for rung in rungs]
@@ -352,7 +352,7 @@ def _problems(old: Plan, new: Plan, transition: Transition, before: set[int]) ->
 
 @settings(deadline=None, max_examples=30)
 @given(member_changes())
-def test_links_of_bundles_go_off_and_on_and_no_state_sends_by_one_that_is_off(case):
+def test_links_of_bundles_go_off_and_on_and_off_ones_carry_none(case):
     plan, fewer, before, after = case
     for old, new, was, will in ((plan, fewer, before, after), (fewer, plan, after, before)):
         transition = _between(old, new, was, will)
@@ -376,7 +376,7 @@ def test_links_of_bundles_go_off_and_on_and_no_state_sends_by_one_that_is_off(ca
 
 @settings(deadline=None, max_examples=30)
 @given(member_changes(), st.data())
-def test_a_step_of_a_bundle_that_is_left_out_or_too_early_is_found(case, data):
+def test_a_step_of_a_bundle_left_out_or_too_early_is_found(case, data):
     plan, fewer, before, after = case
     transition = _between(plan, fewer, before, after)
     steps = [*transition.steps]
@@ -400,7 +400,7 @@ def test_a_step_of_a_bundle_that_is_left_out_or_too_early_is_found(case, data):
     assert any(told in problem.sentence for problem in found)
 
 
-def test_paths_over_a_bundle_none_of_whose_links_carries_frames_are_found():
+def test_paths_over_a_bundle_without_carrying_links_are_found():
     topology, routing = BUNDLED[0]
     plan = make_plan(
         scenario_of(

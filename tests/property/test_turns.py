@@ -41,7 +41,7 @@ def test_there_are_996_connected_graphs_of_up_to_seven_switches():
     assert len(atlas_fabrics()) == 996
 
 
-def test_the_random_fabrics_have_bridges_parallel_links_and_switches_without_hosts():
+def test_random_fabrics_have_bridges_parallels_and_hostless():
     fabrics = random_fabrics()
     assert len(fabrics) == 500
     assert {topology.switch_count for topology in fabrics} == set(range(8, 65))
@@ -69,7 +69,7 @@ def test_the_same_fabric_has_the_same_routes(name):
         assert same(route(name, topology), route(name, topology))
 
 
-def test_tree_based_prohibition_never_takes_more_than_half_of_the_turns():
+def test_tree_based_prohibition_takes_at_most_half_of_the_turns():
     for topology in (*atlas_fabrics(), *random_fabrics()):
         prohibited, total = prohibited_turns(topology, tree_based_turns(topology, 0))
         assert 2 * prohibited <= total

@@ -76,7 +76,7 @@ def _agree(plan: Plan, seen: Mapping[str, Crossings]) -> None:
 
 
 @pytest.mark.parametrize("text", _PLANS.values(), ids=_PLANS)
-def test_three_implementations_send_every_frame_over_the_same_links(text):
+def test_three_implementations_send_frames_over_the_same_links(text):
     plan = _plan(text)
     seen: dict[str, Crossings] = {}
     for datapath in _DATAPATHS:
@@ -114,7 +114,7 @@ def torus() -> Iterator[Torus]:
 
 
 @_together
-def test_three_implementations_of_a_torus_send_every_frame_over_the_same_links(torus):
+def test_three_implementations_of_a_torus_agree_on_every_link(torus):
     assert {name: lab.facts.datapath for name, lab in torus.labs.items()} == {name: name for name in _DATAPATHS}
     assert "h1→h2" in _to_h2_by_s1(torus.seen["kernel"], _vlan_of_h1(torus.plan))
     _agree(torus.plan, torus.seen)

@@ -193,7 +193,7 @@ def test_below_a_folder_no_link_counts(tmp_path, secret):
 
 
 @as_root
-def test_files_and_folders_belong_to_the_owner_of_what_they_are_in(theirs):
+def test_files_and_folders_belong_to_the_owner_of_their_folder(theirs):
     make_folder(theirs / "one" / "two")
     make_new_folder(theirs / "new")
     write_whole(theirs / "one" / "two" / "file", b"")
@@ -222,7 +222,7 @@ def test_root_writes_in_a_users_folder_with_that_users_rights(theirs):
 
 
 @as_root
-def test_root_has_all_its_rights_again_afterwards_and_in_other_threads(theirs, secret):
+def test_root_has_its_rights_again_afterwards_and_in_threads(theirs, secret):
     seen = []
 
     def read():
@@ -287,7 +287,7 @@ def test_a_link_in_tmp_of_another_user_is_not_roots_to_follow(tmp_path, secret):
 
 
 @as_root
-def test_a_folder_that_is_swapped_for_a_link_again_and_again_leads_nowhere_else(theirs, secret):
+def test_a_folder_swapped_for_a_link_leads_nowhere_else(theirs, secret):
     run, link = theirs / "run", theirs / "link"
     run.mkdir()
     os.chown(run, NOBODY, NOBODY)

@@ -351,6 +351,6 @@ def test_damaged_telemetry(tmp_path, telemetry, name, value, sentence):
         ({"flow_control": "none"}, "flow control none: frames without memory are dropped"),
     ],
 )
-def test_a_simulation_that_does_not_say_its_flow_control_is_reported(asked, says):
+def test_a_simulation_without_its_flow_control_is_reported(asked, says):
     run = SimpleNamespace(is_simulated=True, environment={"simulator": asked})
     assert says in _pace(run).note  # type: ignore[arg-type]

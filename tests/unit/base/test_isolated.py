@@ -40,7 +40,7 @@ def planted(tmp_path) -> Planted:
     return found
 
 
-def test_planted_files_are_taken_by_a_python_that_is_started_otherwise(planted):
+def test_planted_files_are_taken_by_a_python_started_otherwise(planted):
     """So that the tests here can fail."""
     for words in (("-c", "import csv"), ("-m", "json.tool")):
         done = subprocess.run([sys.executable, *words], cwd=planted.folder, capture_output=True, check=False)
@@ -50,7 +50,7 @@ def test_planted_files_are_taken_by_a_python_that_is_started_otherwise(planted):
 
 
 @pytest.mark.slow
-def test_commands_take_no_code_from_the_folder_they_are_called_in(planted):
+def test_commands_take_no_code_from_their_folder(planted):
     calls = (
         ("plan", "it.yaml", "--output", "plan.json"), ("verify", "plan.json"), ("plan", "./it.yaml", "--json"),
         ("audit", "."), ("list",), ("run", "it.yaml"), ("exercise", "list"),
@@ -63,7 +63,7 @@ def test_commands_take_no_code_from_the_folder_they_are_called_in(planted):
 
 
 @pytest.mark.slow
-def test_workers_take_no_code_from_the_folder_they_are_started_in(planted):
+def test_workers_take_no_code_from_their_folder(planted):
     done = planted.run("sweep", "./them.yaml", "--cluster", "local:2")
     assert planted.taken() == []
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_workers_take_no_code_from_the_folder_they_are_started_in(planted):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_module_that_is_started_isolated_gets_its_words_and_nothing_of_the_folder(planted):
+def test_an_isolated_module_gets_its_words_and_no_folder(planted):
     command = python_isolation.make_module_command("testbed.planning.certificate_check", "no plan", "no certificate")
     assert command[1] == "-I"
     done = subprocess.run(
@@ -98,7 +98,7 @@ def test_python_m_testbed_leaves_the_folder_once_it_runs():
         assert done.stdout.splitlines()[-1] == f"{stays} False"
 
 
-def test_settings_of_numba_and_matplotlib_in_the_folder_have_no_effect(planted):
+def test_settings_of_libraries_in_the_folder_have_no_effect(planted):
     command = python_isolation.make_code_command(_SHOW, str(ROOT))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     done = subprocess.run(command, cwd=planted.folder, capture_output=True, text=True, check=True, env=clean)
@@ -108,7 +108,7 @@ def test_settings_of_numba_and_matplotlib_in_the_folder_have_no_effect(planted):
     assert done.stdout.split() == ["'/mine'", "0", "1.5"]
 
 
-def test_the_environment_of_pythons_has_nothing_that_changes_them():
+def test_the_environment_of_pythons_changes_nothing_of_them():
     variables = {"PYTHONPATH": "/x", "PYTHONINSPECT": "1", "PYTHONSTARTUP": "x", "HOME": "/h", "PATH": "/p"}
     assert python_isolation.clean_environment(variables) == {"HOME": "/h", "PATH": "/p"}
 

@@ -320,7 +320,7 @@ def test_no_message_is_longer_than_a_screen():
     assert str(LabError(["z"] * 100)).endswith("z\n… and 60 lines more")
 
 
-def test_a_text_that_is_cut_says_by_how_much_and_is_not_cut_twice():
+def test_a_cut_text_says_by_how_much_and_is_not_cut_twice():
     once = shorten_middle("ab" * 5000)
     assert len(once) <= 2000
     assert "… (8,060 characters left out) …" in once

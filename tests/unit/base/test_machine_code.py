@@ -41,7 +41,7 @@ def trusted(folder: Path, owner: int | None = None) -> bool:
     return is_trusted(str(folder), os.geteuid() if owner is None else owner)
 
 
-def test_what_only_its_user_can_write_is_trusted_and_so_is_what_is_to_be_made(place):
+def test_what_only_its_user_can_write_is_trusted_if_made_or_not(place):
     assert trusted(place)
     assert trusted(place / "new")
 
@@ -55,7 +55,7 @@ def test_a_file_a_folder_or_a_parent_that_others_can_write(place, part, bits, mo
     assert not trusted(place)
 
 
-def test_a_parent_that_all_can_write_is_right_where_nobody_can_replace_what_is_anothers(place):
+def test_a_parent_all_can_write_is_right_if_names_are_safe(place):
     place.parent.chmod(0o1777)
     assert trusted(place)
     place.chmod(0o1777)  # here anybody could put a file
@@ -92,7 +92,7 @@ def test_a_link_of_another_user_or_over_a_folder_of_one(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_code_in_a_folder_that_others_can_write_is_compiled_anew_with_a_sentence(tmp_path):
+def test_code_others_can_write_is_compiled_anew_with_a_sentence(tmp_path):
     package = tmp_path / "testbed" / "fabric" / "kernels"
     package.mkdir(parents=True)
     copy_jit(package)

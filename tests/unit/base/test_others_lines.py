@@ -49,7 +49,7 @@ def test_a_sentence_is_a_line_whatever_it_quotes(make, end):
     assert OWN in told
 
 
-def test_what_is_wrong_with_a_file_is_a_line_whatever_its_name_and_content():
+def test_what_is_wrong_with_a_file_is_one_line_whatever_its_name():
     with pytest.raises(InputError) as caught, reading(f"a\n{OWN}"):
         raise ValueError(f"b\n{OWN}\u2028{OWN}")
     assert str(caught.value).count("\n") == 0

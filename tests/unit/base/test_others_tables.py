@@ -69,7 +69,7 @@ def test_what_was_exported_is_checked_under_its_names():
     assert {row.one[0] for row in rows} == {*named.switch_names}
 
 
-def test_replays_hold_no_formulas_and_a_matrix_of_such_names_is_read(tmp_path):
+def test_replays_hold_no_formulas_and_such_matrices_are_read(tmp_path):
     plan = hostile_plan()
     found = replay_plan(plan, Settings(), make_all_to_all(plan.topology, 1500), tmp_path, lambda text: None)
     require_texts((found.folder / "pairs.csv").read_text())

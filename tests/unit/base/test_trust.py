@@ -91,7 +91,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_scenario_s_plug_in_is_not_run_by_any_command_until_it_is_trusted(tmp_path, words):
+def test_a_plug_in_is_run_by_no_command_until_it_is_trusted(tmp_path, words):
     theirs(tmp_path)
     (tmp_path / "plain.yaml").write_text("topology: {kind: ring, switches: 4}\n")
     before = {path.name for path in tmp_path.iterdir()}
@@ -114,7 +114,7 @@ def test_the_program_ends_with_2_off_a_terminal_and_runs_nothing(tmp_path):
     assert not ran(tmp_path)
 
 
-def test_what_is_trusted_once_is_remembered_by_its_content_and_asked_about_anew_when_it_changes(tmp_path):
+def test_trust_is_remembered_by_content_and_asked_anew(tmp_path):
     file = theirs(tmp_path)
     done = typed("plan", file, "--trust")
     assert done.exit_code == 0, done.exception
@@ -152,7 +152,7 @@ def test_the_bytes_that_are_trusted_are_the_bytes_that_run(tmp_path, monkeypatch
         tb.plan(file)
 
 
-def test_nothing_of_a_scenario_runs_while_one_of_its_plug_ins_is_not_trusted(tmp_path):
+def test_nothing_runs_while_one_plug_in_is_not_trusted(tmp_path):
     file = theirs(tmp_path)
     (tmp_path / "other.py").write_text(f"open({str(tmp_path / 'other')!r}, 'w')\nROUTINGS = {{}}\n")
     file.write_text(_SCENARIO.replace("[theirs.py]", "[theirs.py, other.py]"))
@@ -164,7 +164,7 @@ def test_nothing_of_a_scenario_runs_while_one_of_its_plug_ins_is_not_trusted(tmp
 
 
 @pytest.mark.parametrize("answer", ["y", "yes", "n", ""])
-def test_on_a_terminal_it_is_asked_what_file_whose_and_its_digest(tmp_path, answer):
+def test_on_a_terminal_it_asks_what_file_whose_and_its_digest(tmp_path, answer):
     theirs(tmp_path)
     above, below = pty.openpty()
     env = {**os.environ, "TERM": "dumb", "COLUMNS": "400", "PYTHONPATH": str(Path(__file__).parents[3])}
@@ -221,7 +221,7 @@ def test_a_store_that_others_can_have_written_trusts_nothing(tmp_path, how):
     assert "is not remembered: " in done.stderr
 
 
-def test_a_store_that_cannot_be_made_is_said_and_the_plug_in_runs_this_once(tmp_path):
+def test_without_a_store_the_plug_in_runs_this_once(tmp_path):
     file = theirs(tmp_path)
     (tmp_path / "state").write_text("no folder")
     done = typed("plan", file, "--trust")
@@ -230,7 +230,7 @@ def test_a_store_that_cannot_be_made_is_said_and_the_plug_in_runs_this_once(tmp_
     assert "then say --trust" in refusal("plan", file)
 
 
-def test_under_another_s_home_the_store_is_that_of_the_user_who_runs_it(tmp_path, monkeypatch):
+def test_under_anothers_home_the_store_is_that_of_the_user(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert trust.store() == tmp_path / ".local" / "state" / "testbed" / "trusted"
@@ -291,7 +291,7 @@ def test_plans_and_results_that_name_plug_ins_never_run_them(tmp_path):
     assert not ran(tmp_path)
 
 
-def test_other_processes_get_what_was_trusted_here_and_ask_nobody(tmp_path):
+def test_other_processes_get_what_was_trusted_and_ask_nobody(tmp_path):
     file = theirs(tmp_path)
     trust.remember(trust.read_plugin(tmp_path / "theirs.py"))
     (job, _) = prepare(tmp_path / "sweep.yaml").jobs

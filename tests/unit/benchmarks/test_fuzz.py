@@ -25,7 +25,7 @@ def test_what_was_found_is_mended(file):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_same_seed_draws_the_same_inputs_and_they_can_be_stored(name):
+def test_the_same_seed_draws_the_same_inputs_that_can_be_stored(name):
     drawn = [TARGETS[name].draw(Random(f"1 {name} {number}")) for number in range(5)]
     again = [TARGETS[name].draw(Random(f"1 {name} {number}")) for number in range(5)]
     assert json.dumps(drawn) == json.dumps(again)

@@ -39,7 +39,7 @@ def test_no_false_certificate_is_accepted(kind: str):
         assert found.refused[kind]
 
 
-def test_a_hundred_kinds_are_false_by_an_interpreter_that_knows_what_they_do():
+def test_a_hundred_kinds_are_false_by_a_knowing_interpreter():
     # Of the others it cannot tell, so nobody may say that they are true.
     assert sum(judged(kind).judged[kind, "false"] > 0 for kind in KINDS) >= 100
 

@@ -63,7 +63,7 @@ def test_ports_that_are_down_followed_as_if_up_are_found():
     assert any(differences(with_all_up(draw_network(2, number, "running-bridge"))) for number in range(40))
 
 
-def test_a_port_that_neither_files_nor_cabling_name_is_not_expected_to_lead_to_a_host():
+def test_an_unnamed_port_is_not_expected_to_lead_to_a_host():
     """The only other port is shut; a catalyst's file may leave out a port with its defaults, and LLDP a silent host."""
     drawn = draw_network(3932457988, 3282)
     assert drawn.hidden == {"h2"}

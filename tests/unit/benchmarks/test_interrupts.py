@@ -78,7 +78,7 @@ def test_code_that_bears_no_exception_comes_to_its_end_first(module):
 
 
 @pytest.mark.slow
-def test_a_child_process_that_is_being_started_is_known_before_the_exception():
+def test_a_child_being_started_is_known_before_the_exception():
     body = "def _execute_child():\n    print('ready', flush=True); time.sleep(0.5); print('whole')\n_execute_child()\n"
     assert interrupted(body + "time.sleep(50)")[:2] == (130, ["whole", "raised"])
 
@@ -176,7 +176,7 @@ def _handles(number, status):
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_ctrl_c_before_it_is_listened_for_ends_the_program_without_a_traceback(ignored):
+def test_ctrl_c_before_it_is_listened_for_gives_no_traceback(ignored):
     """While modules are imported, which takes a while on a busy machine; where it is ignored it stays so until then."""
     code = (
         "import os, signal, sys; from testbed.ui import cli\n"

@@ -69,7 +69,7 @@ def test_faults_that_are_explained_can_still_be_planted():
     assert set(known) <= possible
 
 
-def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
+def test_faults_are_drawn_in_an_order_other_lines_do_not_change():
     every = candidates(["testbed/fabric/verify/"])
     some = [one for one in every if one.file != "testbed/fabric/verify/local_vlans.py"]
     first = drawn(every, 1)
@@ -89,7 +89,7 @@ def test_faults_are_drawn_in_an_order_that_other_lines_do_not_change():
         ("z.py", 1, 9, []),
     ],
 )
-def test_those_judge_that_enter_a_function_around_the_fault_or_any_of_its_file(file, line, seconds, tests):
+def test_those_judge_that_enter_a_function_around_the_fault(file, line, seconds, tests):
     seen = {
         "a": Seen(0.5, frozenset({("x.py", 10, 20), ("y.py", 1, 5)})),
         "b": Seen(2.0, frozenset({("x.py", 12, 14)})),
@@ -98,7 +98,7 @@ def test_those_judge_that_enter_a_function_around_the_fault_or_any_of_its_file(f
     assert judging(seen, file, line, seconds) == tests
 
 
-def test_what_was_seen_holds_until_something_that_was_imported_changes(tmp_path, monkeypatch):
+def test_what_was_seen_holds_until_something_imported_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     source, kept = tmp_path / "a.py", tmp_path / "kept"
     source.write_text("A = 1")
@@ -151,7 +151,7 @@ def test_spin(): spin({})
 
 
 @pytest.mark.slow
-def test_tests_are_watched_and_those_that_take_too_long_have_noticed_a_fault(tmp_path):
+def test_tests_are_watched_and_those_that_hang_noticed_a_fault(tmp_path):
     made = tmp_path / "testbed"
     made.mkdir()
     source = "def even(x):\n    return x % 2 == 0\n\ndef odd(x):\n    return not even(x)\n\ndef spin(n):\n"

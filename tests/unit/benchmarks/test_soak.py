@@ -51,7 +51,7 @@ def test_chance_is_that_of_ranks():
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [("torus", [8, 8]), ("mesh", [2, 2])])
-def test_all_hosts_and_links_have_their_turn_before_anything_is_judged(kind, sizes):
+def test_all_hosts_and_links_have_their_turn_before_judgement(kind, sizes):
     plan = make_plan(parse_scenario(f"topology: {{kind: {kind}, sizes: {sizes}}}\n", "soak.yaml"))
     drawn = [_drawn(plan, random.Random(1), number) for number in range(_WARM_UP)]
     assert {host for hosts, _ in drawn for host in hosts} == set(range(plan.topology.host_count))

@@ -176,7 +176,7 @@ def started(plan: Plan) -> tuple[Reconciler, Fakes]:
     return reconciler, fakes
 
 
-def test_switches_get_the_rules_of_the_plan_and_those_that_have_them_are_left_alone():
+def test_switches_get_the_rules_and_those_with_them_are_left():
     plan = fixed_plan()
     reconciler, fakes = started(plan)
     assert fakes.have(plan)
@@ -279,7 +279,7 @@ def test_a_switch_that_lost_rules_gets_them_again():
     assert reconciler.status()["switches"]["s6"]["changed"] == len(fakes.tables[5])
 
 
-def test_a_switch_that_obeys_another_controller_is_told_and_asked_again():
+def test_a_switch_that_obeys_another_is_told_and_asked_again():
     plan = fixed_plan()
     reconciler, fakes = started(plan)
     fakes.lost.add(7)
@@ -349,7 +349,7 @@ def test_a_plan_that_aggregates_links_is_refused():
 LEARNING = "topology: {kind: mesh, sizes: [2, 2]}\nassignment: {kind: fixed, registration: learning, ageing: 30}"
 
 
-def test_a_plan_whose_switches_learn_is_for_the_controller_of_its_name():
+def test_a_plan_that_learns_is_for_the_controller_of_its_name():
     with pytest.raises(RefusedError, match="switches learn addresses, which changes their rules; use the controller l"):
         Reconciler(make_plan(scenario_of(LEARNING)), Switches(("s1", "s2", "s3", "s4")), math.inf)
     with pytest.raises(RefusedError, match="switches do not learn; use the controller switch_tagged"):
@@ -379,7 +379,7 @@ def test_an_action_that_learns_something_else_is_none_of_ours():
     assert rule_of(0, DATAPATH, through_the_wire(parser.OFPFlowMod(DATAPATH, instructions=[applied]))) is None
 
 
-def test_what_switches_have_learned_stays_unless_it_leads_elsewhere():
+def test_what_switches_learned_stays_unless_it_leads_elsewhere():
     plan = make_plan(scenario_of(LEARNING))
     fakes = Fakes(plan)
     right, wrong, *_ = (rule for rule in entry_rules(plan.topology, plan.vlans) if rule.switch == 0)  # type: ignore[arg-type]
@@ -411,7 +411,7 @@ def test_what_switches_have_learned_stays_unless_it_leads_elsewhere():
         ("auto", "its dilation is auto; give that of the links, such as --dilation 200"),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, capsys, text, told):
+def test_an_unusable_plan_is_told_before_anything_listens(tmp_path, capsys, text, told):
     file = tmp_path / "plan.json"
     if text is not None:
         stored = plan_to_json(fixed_plan())
@@ -424,7 +424,7 @@ def test_a_plan_that_cannot_be_used_is_told_before_anything_listens(tmp_path, ca
     assert told in capsys.readouterr().err
 
 
-def test_a_manager_that_cannot_be_elected_says_so_before_anything_listens(tmp_path, capsys):
+def test_an_unelectable_manager_says_so_before_it_listens(tmp_path, capsys):
     file = tmp_path / "plan.json"
     file.write_text(plan_to_json(fixed_plan()))
     (tmp_path / "plan.json.lock").mkdir()

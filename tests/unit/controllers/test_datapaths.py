@@ -41,7 +41,7 @@ DONE = b'{"error":null,"id":0,"result":""}'
 PURGE = {"id": 0, "method": "revalidator/purge", "params": []}
 
 
-def test_all_daemons_are_asked_and_those_that_have_ended_are_passed_over(tmp_path):
+def test_all_daemons_are_asked_and_those_ended_passed_over(tmp_path):
     listen(tmp_path / "ovs-vswitchd.7.ctl").close()  # its socket stays
     asked = [serve(tmp_path / name, DONE) for name in ("ovs-vswitchd.8.ctl", "ovs-vswitchd-2.ctl")]
     others = serve(tmp_path / "ovsdb-server.6.ctl", DONE)

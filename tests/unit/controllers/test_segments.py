@@ -229,7 +229,7 @@ class Caches:
 
 
 @pytest.mark.parametrize("reached", [True, False])
-def test_flows_are_forgotten_before_vlans_come_back_and_not_otherwise(monkeypatch, reached):
+def test_flows_are_forgotten_only_before_vlans_come_back(monkeypatch, reached):
     """Where they cannot be, the switches get time to look at them."""
     plan = plan_of("ring", switches=4)
     caches, waits = Caches(reached=reached), list[float]()
@@ -283,7 +283,7 @@ def test_what_dies_while_new_tables_are_made_is_overcome_too():
     assert set(fakes.all_rules()) == set(started(plan)[1].all_rules())
 
 
-def test_a_switch_that_hangs_up_is_dead_after_a_while_and_alive_when_it_is_back(monkeypatch):
+def test_a_switch_that_hangs_up_is_dead_later_and_alive_again(monkeypatch):
     monkeypatch.setattr(segments, "HANG_UP_GRACE", 0.05)
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, fakes = started(plan)
@@ -308,7 +308,7 @@ def test_a_switch_that_is_back_at_once_was_not_dead(monkeypatch):
     assert reconciler.status()["events"] == []
 
 
-def test_a_bridge_that_dies_divides_the_fabric_and_the_rest_goes_on():
+def test_a_dead_bridge_divides_the_fabric_and_the_rest_goes_on():
     plan = plan_of("tree", switches=7, arity=2)
     reconciler, fakes = started(plan)
     fail(reconciler, plan, 0)
@@ -355,7 +355,7 @@ def test_a_restart_touches_no_rule(tmp_path):
     assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
-def test_a_failure_while_the_controller_was_away_is_found_when_it_starts(tmp_path):
+def test_a_failure_while_it_was_away_is_found_when_it_starts(tmp_path):
     plan = plan_of("torus", sizes=[4, 4])
     _, fakes = started(plan, tmp_path / "state")
     fakes.down.add((int(plan.topology.channel_source[14]), int(plan.topology.out_port[14])))
@@ -477,7 +477,7 @@ def test_a_switch_that_does_not_come_is_not_waited_for_long():
     assert fakes.undelivered(failed_elements(plan.topology)) == 0
 
 
-def test_swapped_cables_are_named_and_get_no_tables_until_they_are_put_right():
+def test_swapped_cables_are_named_and_get_no_tables_until_right():
     plan = plan_of("torus", sizes=[4, 4])
     fakes = swapped(plan, 3, 17)
     reconciler, _ = started(plan, fakes=fakes)
@@ -498,7 +498,7 @@ def test_swapped_cables_are_named_and_get_no_tables_until_they_are_put_right():
     assert set(fakes.all_rules()) == set(started(plan)[1].all_rules())
 
 
-def test_a_link_that_is_deaf_in_one_direction_is_dead_and_one_whose_queue_is_full_is_not():
+def test_a_one_way_link_is_dead_and_one_with_a_full_queue_is_not():
     plan = plan_of("torus", sizes=[4, 4])
     reconciler, fakes = started(plan)
     deaf, full = ends_of(plan, 7), ends_of(plan, 9)
@@ -627,7 +627,7 @@ def test_of_those_that_live_exactly_one_leads(dies: list[int]):
         assert len(leads) == 1
 
 
-def test_switches_that_are_slow_to_come_back_are_waited_for_and_then_not(tmp_path):
+def test_slow_switches_are_waited_for_and_then_not(tmp_path):
     plan = plan_of("torus", sizes=[4, 4])
     _, fakes = started(plan, tmp_path / "state")
     until((tmp_path / "state").exists)

@@ -50,7 +50,7 @@ def fates(ends, count):
     return ends.fate[0, :count].tolist()
 
 
-def test_the_first_window_is_ten_segments_and_the_first_wait_a_second(ends):
+def test_the_first_window_is_ten_segments_and_waits_a_second(ends):
     assert sent(ends, now=3.0) == list(range(10))
     assert (ends.flying[0], ends.next[0], ends.oldest[0], ends.limited[0]) == (10, 10, 0, 10)
     assert ends.number[0, :10].tolist() == list(range(1, 11))
@@ -109,7 +109,7 @@ def test_a_window_that_kept_nothing_back_does_not_grow(ends, threshold):
     assert ends.window[0] == 10
 
 
-def test_what_three_later_ones_overtook_is_lost_and_the_window_halved_once(ends):
+def test_what_three_overtook_is_lost_and_the_window_halved_once(ends):
     sent(ends)
     acknowledged(ends, 1, 2)
     assert (fates(ends, 4), ends.window[0]) == ([UNDER_WAY, ARRIVED, ARRIVED, UNDER_WAY], 12)
@@ -142,7 +142,7 @@ def test_recovery_ends_when_all_of_it_has_arrived(ends):
     assert ends.window[0] > 6
 
 
-def test_a_late_segment_that_was_taken_for_lost_is_not_sent_again(ends):
+def test_a_late_segment_taken_for_lost_is_not_sent_again(ends):
     sent(ends)
     acknowledged(ends, 1, 2, 3)
     acknowledged(ends, 0, wanted=4)
@@ -179,7 +179,7 @@ def test_when_time_is_out_all_is_lost_and_one_segment_goes(ends):
     assert ends.window[0] == 2  # at least
 
 
-def test_every_second_segment_is_acknowledged_at_once_and_others_later(ends):
+def test_every_second_segment_is_acknowledged_at_once(ends):
     assert tcp_ends.receive(ends, 0, 0) == ACKNOWLEDGE_LATER
     assert (ends.to_say[0], ends.unsaid[0], ends.wanted[0]) == (True, 1, 1)
     assert tcp_ends.receive(ends, 0, 1) == ACKNOWLEDGE
@@ -188,7 +188,7 @@ def test_every_second_segment_is_acknowledged_at_once_and_others_later(ends):
     assert (ends.wanted[0], ends.arrived[0]) == (3, 3)
 
 
-def test_at_once_where_one_is_missing_and_what_came_twice_counts_once(ends):
+def test_gaps_are_acknowledged_at_once_and_repeats_count_once(ends):
     assert tcp_ends.receive(ends, 0, 2) == ACKNOWLEDGE
     assert (ends.wanted[0], ends.arrived[0]) == (0, 1)
     ends.unsaid[0] = 0

@@ -142,7 +142,7 @@ def test_queues_on_the_way_back_delay_too():
 
 @pytest.mark.slow
 @given(fabrics(), st.sampled_from([UDP, TCP]), st.sampled_from([0.4, 1.0, 2.5]), st.data())
-def test_of_reno_too_every_flow_has_a_bottleneck_and_no_wire_is_overfull(blocks, wire, trunk_share, data):
+def test_of_reno_each_flow_has_a_bottleneck_no_wire_too_much(blocks, wire, trunk_share, data):
     plan = make_plan(scenario_of(blocks))
     hosts = st.integers(0, plan.topology.host_count - 1)
     pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])

@@ -57,7 +57,7 @@ def test_equals_share_a_wire_evenly(head_drop):
     )
 
 
-def test_flows_over_two_full_links_get_about_what_equilibrium_says():
+def test_flows_over_two_full_links_get_what_equilibrium_says():
     plan = plan_of("mesh", sizes=[3], hosts_per_switch=2)
     flows = [(0, 4), (1, 2), (3, 5)]  # one over both trunks, one over each
     expected = equilibrium(plan, flows)
@@ -108,14 +108,14 @@ def test_of_a_load_simulated_in_part_every_flow_has_a_part():
     assert found.min() > 0.1 * found.mean() > 0.05 * 10 * G
 
 
-def test_a_flow_of_which_nothing_arrives_is_not_predicted_to_be_none(monkeypatch):
+def test_a_flow_of_which_nothing_arrives_is_not_predicted_none(monkeypatch):
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=16)
     flows = [(host, 16 + host) for host in range(16)]
     monkeypatch.setattr(predict, "_HOPS", 200)
     assert min(goodput(plan, flows, load(queue_frames=1))) > 0
 
 
-def test_a_queue_longer_than_any_load_fills_takes_no_more_memory_than_there_is():
+def test_a_queue_longer_than_any_load_takes_no_more_memory():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=1)
     assert goodput(plan, [(0, 1)], load(queue_frames=100_000)) == pytest.approx([G * TRUNK], rel=0.01)
 
@@ -166,7 +166,7 @@ def simulated(plan, flows, until, **changed):
     return fabric, state
 
 
-def test_segments_that_arrive_in_the_seconds_that_count_are_counted():
+def test_segments_that_arrive_in_counted_seconds_are_counted():
     plan = plan_of("mesh", sizes=[3], hosts_per_switch=1)
     fabric, state = simulated(plan, [(0, 2)], 11.0, omit=2, seconds=6)
     trunk = fabric.frame_time[fabric.way[0, 1]]
@@ -179,7 +179,7 @@ def test_segments_that_arrive_in_the_seconds_that_count_are_counted():
 
 
 @pytest.mark.parametrize("head_drop", [True, False])
-def test_flows_that_share_a_full_queue_lose_segments_and_send_them_again(head_drop):
+def test_flows_that_share_a_full_queue_lose_and_send_again(head_drop):
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=3)
     flows = [(0, 3), (1, 4), (2, 5)]
     fabric, state = simulated(plan, flows, 24.0, omit=3, seconds=20, queue_frames=6, head_drop=head_drop)
@@ -192,7 +192,7 @@ def test_flows_that_share_a_full_queue_lose_segments_and_send_them_again(head_dr
     assert (state.ends.wanted >= state.ends.next - state.ends.window.astype(int) - 9).all()
 
 
-def test_a_single_segment_is_acknowledged_when_the_receivers_timer_ends():
+def test_a_single_segment_is_acknowledged_by_the_timer():
     """Between two hosts of a switch at rest nothing waits, so a round trip is that timer's 40 ms."""
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=2)
     ways = routed_ways(plan.topology, plan.routes, [(0, 1)])

@@ -48,7 +48,7 @@ def test_frames_follow_each_other():
     assert both - alone == pytest.approx(8 * (12 + 72) / 1e9, rel=1e-12)
 
 
-def test_ports_that_hold_no_lone_frame_take_time_for_those_behind_the_first_alone():
+def test_ports_that_hold_no_lone_frame_delay_those_behind_it():
     assert trip((1538,), (84,), held=False) == 0
     early = 0.25 * 1542
     assert trip((1538, 1538), (84,), tagged=False, held=False) == pytest.approx(8 * (1538 - early) / 1e9, rel=1e-12)

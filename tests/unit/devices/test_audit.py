@@ -248,7 +248,7 @@ def test_switches_that_learn_and_hosts_of_two_vlans():
     assert "a→b" in next(finding for finding in cut.findings if finding.kind == "cut").witness
 
 
-def test_remedies_of_a_loop_of_several_vlans_name_them_all_and_no_entries_where_there_are_none():
+def test_remedies_of_a_loop_of_several_vlans_name_them_all():
     every = {10, 20}
     found = triangle(s1=every, s2=every, s3=every)
     (loop,) = (finding for finding in found.findings if finding.kind == "loop")

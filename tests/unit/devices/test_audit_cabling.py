@@ -59,7 +59,7 @@ def test_neighbours_are_the_switches_of_their_names_in_any_case():
     assert [sorted(vlans) for vlans in found.circulating.values()] == [[10]] * 3
 
 
-def test_a_switch_that_is_plugged_into_nothing_is_not_passed_over():
+def test_a_switch_plugged_into_nothing_is_not_passed_over():
     found = found_in({**THREE, "s4.txt": THREE["s1.txt"], "cabling.csv": cabling(*LINE)})
     assert found.verdict == "not understood"
     assert found.network.unclear == ("s4 has a configuration, and nothing says what it is plugged into",)

@@ -143,7 +143,7 @@ def test_a_vlan_that_was_made_active_again_carries_frames():
     assert pair(ios({1: TRUNK, 2: access(10)}, *made), ios({1: TRUNK, 2: access(10)}, "vlan 10")).verdict == "pass"
 
 
-def test_powerconnects_have_no_vlan_that_the_database_does_not_make():
+def test_powerconnects_have_only_vlans_of_the_database():
     def text(vlans: str) -> str:
         ports = "interface ethernet 1/g1\nswitchport mode general\nswitchport general allowed vlan add 1 tagged\nexit\n"
         host = "interface ethernet 1/g2\nswitchport access vlan 10\nexit\n"
@@ -173,7 +173,7 @@ def test_a_port_in_no_vlan_that_filters_nothing_takes_frames_in(more):
 
 
 @pytest.mark.parametrize("where", ["the switch", "the port"])
-def test_a_native_vlan_that_one_end_tags_drops_untagged_frames_of_the_other(where):
+def test_a_native_vlan_tagged_at_one_end_drops_untagged_frames(where):
     native = [*TRUNK, "switchport trunk native vlan 10"]
     tag = ["vlan dot1q tag native"] if where == "the switch" else []
     first = [*native, "switchport trunk native vlan tag"] if where == "the port" else native
@@ -208,7 +208,7 @@ def test_a_voice_vlan_is_one_of_an_access_port():
     assert found.looping_vlans == (10, 20)
 
 
-def test_the_spanning_tree_protocol_is_blamed_only_for_vlans_in_which_it_runs():
+def test_spanning_tree_is_blamed_only_for_vlans_it_runs_in():
     text = ios({1: TRUNK, 2: TRUNK, 3: access(10)}, "vlan 10,20").replace("1-4094", "10")
     found = found_in({**{f"s{n}.txt": text for n in (1, 2, 3)}, "cabling.csv": RING})
     told = {finding.sentence.split(":")[0]: finding.remedy for finding in found.findings if finding.kind == "loop"}
@@ -238,7 +238,7 @@ def test_names_of_ports_in_ios(short, whole):
     assert port_of(short) == port_of(whole) == port_of(whole.lower()) == whole
 
 
-def test_every_kind_of_interface_of_a_catalyst_is_read_or_passed_over():
+def test_every_interface_of_a_catalyst_is_read_or_passed_over():
     kinds = ["AppGigabitEthernet1/0/1", "TwoGigabitEthernet1/0/5", "FiveGigabitEthernet1/0/6", "TwentyFiveGigE1/1/1"]
     others = ["Vlan1", "Loopback0", "FastEthernet0", "Tunnel1", "Bluetooth0/4", "GigabitEthernet1/0/9.10"]
     text = ios({1: TRUNK}).replace("end\n", "".join(f"interface {name}\n!\n" for name in (*kinds, *others)) + "end\n")
@@ -289,7 +289,7 @@ def test_a_line_that_is_not_understood_is_told_and_is_no_pass(line, tmp_path):
     assert "1 line not understood: 2 switches, 1 link, 2 hosts, " in text.replace("\n", " ")
 
 
-def test_an_access_list_of_sonic_and_a_tunnel_of_powerconnect_are_not_understood():
+def test_sonic_access_lists_and_powerconnect_tunnels_are_unread():
     tables = {
         "PORT": {"Ethernet0": {"admin_status": "up"}},
         "VLAN": {"Vlan10": {}},
@@ -325,7 +325,7 @@ def test_short_names_of_ports_in_a_table_of_cables(short):
         (f"s8,{GI}1,s2,{GI}1", "cabling.csv line 2: s8 has no configuration here"),
     ],
 )
-def test_a_cable_to_a_port_or_switch_that_no_configuration_has_is_a_sentence(row, told):
+def test_a_cable_to_an_unknown_port_or_switch_is_a_sentence(row, told):
     text = ios({1: TRUNK, 2: access(10)}, "vlan 10")
     with pytest.raises(InputError) as caught:
         pair(text, text, PAIR.replace(f"s1,{GI}1,s2,{GI}1", row))
@@ -435,7 +435,7 @@ def test_vlans_that_older_iproute2_prints_are_read():
     assert found_in({**files, "cabling.csv": LINUX_PAIR}).verdict == "pass"
 
 
-def test_flags_of_a_running_port_that_are_not_understood_and_damaged_files_are_told():
+def test_unknown_flags_of_a_port_and_damaged_files_are_told():
     files = running("s1", {"swp1": {"isolated": True}, "swp2": {"hairpin": True}})
     assert read_network({**files, "cabling.csv": cabling("s1,swp1,h1,", "s1,swp2,h2,")}).unclear == (
         "s1/link.json: swp1: isolated decides which frames the port carries, and is not understood",
@@ -493,7 +493,7 @@ def test_a_host_that_speaks_lldp_does_not_hide_those_that_do_not(speaks):
     assert (found.delivered, found.pairs, found.verdict) == (2, 6, "fail")
 
 
-def test_a_port_that_lldp_names_by_its_address_is_resolved_or_told():
+def test_a_port_lldp_names_by_its_address_is_resolved_or_told():
     files = {**running("s1", {"swp1": {}, "swp2": {}}), **running("s2", {"swp1": {}, "swp2": {}})}
     files["s1.lldp.json"] = lldp({"swp1": ("s2", "02:00:00:00:00:21")}, "mac")
     with pytest.raises(
@@ -506,7 +506,7 @@ def test_a_port_that_lldp_names_by_its_address_is_resolved_or_told():
     assert found_in({**files, "s2/fdb.json": json.dumps([entry])}).network.links == 1
 
 
-def test_a_neighbour_without_a_configuration_at_two_ports_is_not_understood():
+def test_a_neighbour_at_two_ports_without_files_is_unread():
     files = {**running("s1", {"swp1": {}, "swp2": {}, "swp3": {}})}
     files["s1.lldp.json"] = lldp({"swp1": ("other", "eth0"), "swp2": ("other", "eth1"), "eth9": ("net", "x")})
     network = read_network(files)

@@ -23,7 +23,7 @@ def leaves(walker: Walker, tag: int = NO_TAG, to: str = B) -> list[tuple[str, in
     return walker.egress_ports("s1", "p1", tag, to)
 
 
-def test_an_untagged_frame_belongs_to_the_pvid_and_a_tagged_one_to_its_vlan():
+def test_an_untagged_frame_belongs_to_the_pvid():
     ports = {"p1": port(10, (10,), (20,)), "p2": port(None, (), (10,)), "p3": port(None, (), (20,))}
     assert leaves(one(ports)) == [("p2", 10)]
     assert leaves(one(ports), tag=20) == [("p3", 20)]
@@ -36,7 +36,7 @@ def test_without_a_pvid_untagged_frames_are_dropped():
     assert leaves(one(ports), tag=10) == [("p2", NO_TAG)]
 
 
-def test_ingress_filtering_drops_frames_of_vlans_that_the_port_is_not_in():
+def test_ingress_filtering_drops_frames_of_vlans_of_others():
     ports = {"p1": port(10, (11,)), "p2": port(10, (10, 11, 12))}
     assert leaves(one(ports)) == []  # not even a member of its own PVID
     assert leaves(one(ports), tag=12) == []
@@ -56,7 +56,7 @@ def test_entries_belong_to_one_vlan():
     assert leaves(walker, to=BROADCAST) == [("p2", NO_TAG), ("p3", NO_TAG)]
 
 
-def test_a_frame_never_goes_back_and_no_entry_leads_out_of_its_vlan():
+def test_a_frame_never_goes_back_and_no_entry_leaves_its_vlan():
     ports = {"p1": port(10, (10,)), "p2": port(10, (11,)), "p3": port(10, (10,))}
     assert leaves(one(ports, {(10, B): "p1"})) == []
     assert leaves(one(ports, {(10, B): "p2"})) == []

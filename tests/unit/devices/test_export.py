@@ -88,7 +88,7 @@ def test_other_dialects_take_every_vlan_of_802_1q(dialect: str):
         assert export_plan(one_vlan(vlan), Options(dialect, flow_control="keep")).files
 
 
-def test_the_page_has_the_table_of_reserved_vlans_with_its_sources():
+def test_the_page_has_the_reserved_vlans_with_their_sources():
     page = (Path(__file__).parents[3] / "docs" / "real-switches.md").read_text(encoding="utf-8")
     for dialect, kept in RESERVED.items():
         assert f"| `{dialect}` | {kept.text} | {kept.source} |" in page
@@ -174,7 +174,7 @@ def test_switches_that_flood_to_all_members():
     assert "the plan drops broadcasts" in refusal(silent, "powerconnect-6200")[0]
 
 
-def test_members_are_those_of_the_paths_where_switches_flood_to_all_of_them():
+def test_members_are_those_of_the_paths_where_switches_flood():
     """Without floods confined to ports, members that only broadcasts need would let these into loops."""
     made = plan("renamed", kind="mesh", sizes=[3, 3])
     exported = export_plan(made, Options("powerconnect-5300"))
@@ -263,7 +263,7 @@ def test_a_link_that_no_path_takes_is_shut():
 ONE_WAY: dict[str, Any] = {"kind": "myrinet_clos", "leaves": 2, "roots": 2, "hosts_per_leaf": 1}
 
 
-def test_ports_by_which_only_broadcasts_arrive_get_a_vlan_for_them():
+def test_ports_where_only_broadcasts_arrive_get_a_vlan():
     """Two leaves send to each other over different roots, and broadcasts take one of these both ways."""
     made = plan("renamed", **ONE_WAY)
     wide, narrow = settings_of(made), settings_of(made, "members")

@@ -106,7 +106,7 @@ def test_what_the_file_does_not_tell_is_said_once(text, sentence):
     assert sentence in told[0]
 
 
-def test_a_bridge_without_ports_of_the_machine_is_none_of_the_network():
+def test_a_bridge_without_ports_of_the_machine_is_left_out():
     bridge = _read(BRIDGE.format("none").replace("br0", "nat0") + BRIDGE.format("e1") + "  bridge-vids 4\n")
     assert _shown(bridge) == {"e1": (1, "1", "4")}
     assert _unclear(bridge) == []

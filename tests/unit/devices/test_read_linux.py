@@ -27,7 +27,7 @@ def port_after(*lines: str) -> BridgePort:
     return bridge.ports["swp1"]
 
 
-def test_a_later_command_replaces_what_an_earlier_one_said_of_a_vlan():
+def test_a_later_command_replaces_what_one_said_of_a_vlan():
     """As net/bridge/br_vlan.c does with the flags of a VLAN that is there already."""
     found = port_after("bridge vlan add dev swp1 vid 10 pvid untagged", "bridge vlan add dev swp1 vid 10")
     assert vlans(found) == (None, [10], [])

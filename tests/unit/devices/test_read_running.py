@@ -35,7 +35,7 @@ def compared(name: str, files: dict[str, str]) -> Comparison:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_the_kernel_made_of_the_scripts_carries_the_plan_out(name):
+def test_what_the_kernel_made_of_scripts_carries_out_the_plan(name):
     found = compared(name, shown(name))
     assert (found.unread, found.settings, found.walks) == ((), (), ())
 

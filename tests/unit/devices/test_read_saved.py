@@ -105,7 +105,7 @@ POWERCONNECT_FAULTS = [
 
 
 @pytest.mark.parametrize(("before", "after", "told"), POWERCONNECT_FAULTS)
-def test_a_damaged_line_of_a_powerconnect_is_told_with_its_number(before, after, told):
+def test_a_damaged_line_of_a_powerconnect_is_told_by_number(before, after, told):
     text = (SAVED / "powerconnect-6248.txt").read_text()
     assert before in text
     changed = text.replace(before, after, 1)
@@ -141,7 +141,7 @@ def test_a_damaged_line_of_a_catalyst_is_told_with_its_number(before, after, tol
 @pytest.mark.parametrize(
     ("file", "read"), [("powerconnect-6248.txt", read_powerconnect), ("catalyst-2960.txt", read_ios)]
 )
-def test_a_file_that_is_cut_off_anywhere_says_so_or_lacks_only_lines_of_no_port(file, read):
+def test_a_file_cut_off_says_so_or_lacks_lines_of_no_port(file, read):
     lines = (SAVED / file).read_text().splitlines(keepends=True)
     whole = read("s1", {"s1.txt": "".join(lines)})[0]
     for count in range(len(lines)):

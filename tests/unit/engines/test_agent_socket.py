@@ -106,7 +106,7 @@ _NO_REQUEST = 'a request should be {"op": the name of an operation, "request": {
     ],
     ids=lambda value: value[:30].decode("latin-1").replace("\0", "NUL") if isinstance(value, bytes) else "",
 )
-def test_each_malformed_message_is_answered_and_the_next_one_is_heard(client, capfd, line, sentence):
+def test_each_malformed_message_is_answered_and_the_next_heard(client, capfd, line, sentence):
     client.sendall(line + b"\n" + asked("status", {}) + b"\n")
     reader = client.makefile("rb")
     found = json.loads(reader.readline())

@@ -24,7 +24,7 @@ def ring():
 
 
 @pytest.mark.parametrize("settings", [FLITS, PACKETS], ids=["flit", "packet"])
-def test_the_ring_fills_up_and_the_last_moment_shows_the_cycle_that_the_run_found(settings):
+def test_the_ring_fills_and_the_last_moment_shows_the_cycle(settings):
     plan = ring()
     if isinstance(settings, PacketSettings):
         point = simulate_packets(packet_network(plan, settings), 1.0, 1)
@@ -48,7 +48,7 @@ def panels():
     return plan.topology, [("0.00 ms", 0 * fill, ()), ("1.00 ms", fill, ()), ("2.00 ms", fill, (0, 2, 4, 6, 8, 10))]
 
 
-def test_the_moments_stand_beside_each_other_with_the_cycle_in_red():
+def test_moments_stand_side_by_side_with_the_cycle_in_red():
     topology, moments = panels()
     drawn = draw_occupancy(topology, moments)
     text = "".join(ElementTree.fromstring(drawn.decode()).itertext())
@@ -60,7 +60,7 @@ def test_the_moments_stand_beside_each_other_with_the_cycle_in_red():
     assert drawn == draw_occupancy(topology, moments)
 
 
-def test_the_animation_has_a_frame_a_moment_and_the_last_one_stays():
+def test_the_animation_has_a_frame_a_moment_and_the_last_stays():
     topology, moments = panels()
     with Image.open(io.BytesIO(animate_occupancy(topology, moments))) as image:
         assert image.format == "GIF"

@@ -84,7 +84,7 @@ def test_both_versions_write_what_they_read_back(version, files, tmp_path):
     assert hierarchy.read_limit(tmp_path) is None
 
 
-def test_each_lab_has_a_group_of_its_own_and_hands_the_controller_on(tmp_path):
+def test_each_lab_has_its_group_and_hands_the_controller_on(tmp_path):
     first, second = (LabGroup(Hierarchy(tmp_path, 2), "torus4x4") for _ in range(2))
     second.limit(["h1", "h2"], 0.1)
     assert [first.folder.name, second.folder.name] == ["testbed-lab-torus4x4-1", "testbed-lab-torus4x4-2"]

@@ -34,7 +34,7 @@ def test_a_torus_with_a_chord_is_a_torus_with_a_link_more():
     assert plan_to_json(plan_from_json(text)) == text
 
 
-def test_a_link_that_is_there_gets_a_parallel_one_and_one_of_several_can_be_removed():
+def test_a_link_gets_a_parallel_and_one_of_several_is_removed():
     two = {"kind": "ring", "switches": 4, "parallel_links": 2}
     plan = changed(two, add=[["s2", "s1"]], remove=[["s3", "s4", 1]])
     assert [neighbours(plan).count(pair) for pair in (("s1", "s2"), ("s2", "s3"), ("s3", "s4"))] == [3, 2, 1]

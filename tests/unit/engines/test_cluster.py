@@ -103,7 +103,7 @@ def test_what_is_shared_outlives_a_worker(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done_is_kept(plan, by_threads, tmp_path):
+def test_a_scheduler_that_dies_is_told_and_what_is_done_is_kept(plan, by_threads, tmp_path):
     with ExitStack() as ends:
         address, process = ends.enter_context(scheduler(tmp_path))
         ends.enter_context(worker(address))
@@ -128,7 +128,7 @@ def test_a_scheduler_that_dies_ends_the_command_with_a_sentence_and_what_is_done
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_or_open_to_others_or_with_other_code_is_refused(tmp_path, monkeypatch):
+def test_an_unfit_scheduler_is_refused(tmp_path, monkeypatch):
     with scheduler(tmp_path) as (address, _):
         with (
             pytest.raises(
@@ -261,7 +261,7 @@ def test_without_dask_the_remedy_is_named(monkeypatch):
         ({"ca-file": "/no/such.pem", "client.cert": "/no/such.pem"}, "those of Dask's configuration cannot be used: "),
     ],
 )
-def test_tls_without_certificates_is_told_before_anybody_is_asked(files, why):
+def test_tls_without_certificates_is_told_before_asking(files, why):
     with (
         dask.config.set({f"distributed.comm.tls.{name}": value for name, value in files.items()}),
         pytest.raises(InputError) as caught,
@@ -274,7 +274,7 @@ def test_tls_without_certificates_is_told_before_anybody_is_asked(files, why):
 
 
 @pytest.mark.slow
-def test_workers_of_this_machine_are_for_this_program_alone_and_one_that_dies_is_replaced(tmp_path, monkeypatch):
+def test_local_workers_are_this_programs_alone_and_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "testbed-workers-left").mkdir()  # by a program that was killed
     with open_cluster("local:1", silent) as workers:

@@ -30,7 +30,7 @@ def test_a_process_that_says_nothing_is_named():
     assert 0.2 <= time.monotonic() - began < 30
 
 
-def test_a_switch_that_hung_up_before_it_was_asked_is_asked_again(tmp_path, monkeypatch):
+def test_a_switch_that_hung_up_unasked_is_asked_again(tmp_path, monkeypatch):
     """As it does with clients that a busy machine keeps from saying hello; the words are those of the real client."""
     monkeypatch.setenv("OVS_RUNDIR", str(tmp_path))
     path, hung_up = tmp_path / "s1.mgmt", 0

@@ -82,7 +82,7 @@ def test_a_controller_that_does_not_come_to_rest_is_told():
     )
 
 
-def test_a_controller_that_ended_and_switches_it_lost_are_warnings():
+def test_an_ended_controller_and_lost_switches_are_warnings():
     everything = dumped(*PLAN.rules)
     assert deviations(PLAN, lab("switch_tagged", everything, LabError("the controller x ended"))) == [
         Deviation(False, "the controller x ended")

@@ -64,9 +64,7 @@ def test_ports_of_an_order():
 @pytest.mark.parametrize(
     ("datapath", "clock", "waited"), [("kernel", 4.0, 6.0), ("kernel", 9e4, 0), ("userspace", 4.0, 0)]
 )
-def test_the_kernels_datapath_is_not_started_while_open_vswitch_counts_no_processor(
-    datapath, clock, waited, tmp_path, monkeypatch
-):
+def test_the_kernels_datapath_waits_for_counted_processors(datapath, clock, waited, tmp_path, monkeypatch):
     class Daemon:
         def __init__(self, *arguments, **options):
             pass

@@ -26,7 +26,7 @@ def test_without_taps_nothing_is_made(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-def test_a_machine_without_taps_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_taps_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     (trial,) = (trial for trial in probe._TRIALS if trial.name == probe.TAPS)
     lacking = probe.Capability(trial.name, False, False, "Operation not permitted", trial.consequence, trial.remedy)
     monkeypatch.setattr(probe, "capabilities", lambda: (lacking,))

@@ -53,7 +53,7 @@ def test_simulated_frames_take_what_is_predicted(payload):
 
 
 @pytest.mark.parametrize("assignment", ["fixed", "renamed"])
-def test_modelled_switches_take_what_is_predicted_for_the_smallest_frames(assignment):
+def test_modelled_switches_take_what_small_frames_are_predicted(assignment):
     """At zero load, from the first bit at one host to the last at another, with tags between switches or without."""
     plan = _plan(f"topology: {{kind: mesh, sizes: [3]}}\nassignment: {{kind: {assignment}}}\nengine: realtime")
     assert plan.vlans.tagged_trunks == (assignment == "fixed")
@@ -106,6 +106,6 @@ def test_counters_tell_what_the_wire_carried(size, tag):
     assert both.tolist() == [7 * 8 * wire_bytes(size, tag), 0]
 
 
-def test_counters_of_short_and_long_frames_together_tell_the_least():
+def test_counters_of_short_and_long_frames_tell_the_least():
     exact = 8 * (wire_bytes(43) + wire_bytes(1514))
     assert 8 * (43 + 1514 + 48) == wire_bits(43 + 1514, 2) <= exact

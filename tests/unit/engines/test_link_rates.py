@@ -33,7 +33,7 @@ def rate_of(plan: Plan, name: str) -> list[float]:
     ]
 
 
-def test_links_have_their_rate_in_both_directions_and_others_that_of_all():
+def test_links_have_their_rate_in_both_directions_or_that_of_all():
     plan = plan_of(RING + RATES)
     told = {name: rate_of(plan, name) for name in ("s1-s2", "s2-s3", "s1-s3")}
     by_port = next(name for name in ("s2-s3", "s1-s3") if told[name] == [5e8, 5e8])

@@ -104,7 +104,7 @@ def test_tables_may_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
         live_model(plan)
 
 
-def test_memory_is_at_the_end_of_a_link_where_receivers_pause_senders() -> None:
+def test_memory_is_at_the_end_of_a_link_where_receivers_pause() -> None:
     both = "topology: {kind: mesh, sizes: [2]}\nengine: realtime\nsimulator: {flow_control: "
     lossy, lossless = (live_model(_plan(f"{both}{how}}}")).fabric for how in ("none", "pause"))
     # s1→s2, s2→s1; from h1, h2; to h1, h2.
@@ -287,7 +287,7 @@ def test_frames_take_their_time_on_the_wire() -> None:
 
 
 @pytest.mark.parametrize(("rates", "cut"), [("host_rate: 1 Gbit/s", True), ("host_rate: 100 Mbit/s", False)])
-def test_switches_that_cut_through_send_a_frame_on_when_they_have_its_head(rates: str, cut: bool) -> None:
+def test_switches_that_cut_through_send_on_at_the_head(rates: str, cut: bool) -> None:
     # From s1 to s2 to s3; a host's slow link is stored first, since s1 could run out of it on a fast one.
     text = f"topology: {{kind: mesh, sizes: [3]}}\nengine: realtime\nlinks: {{{rates}}}\n"
     took = {}
@@ -312,7 +312,7 @@ def test_switches_that_cut_through_send_a_frame_on_when_they_have_its_head(rates
         assert took[False, size] - took[True, size] == 8000 * saved
 
 
-def test_frames_that_cut_through_share_links_and_pauses_as_others_do() -> None:
+def test_frames_that_cut_through_share_links_as_others_do() -> None:
     text = "topology: {kind: mesh, sizes: [3]}\nengine: realtime\nsimulator: {flow_control: pause, cut_through: true}"
     model = live_model(_plan(text))
     random = np.random.default_rng(1)

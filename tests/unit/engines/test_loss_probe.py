@@ -116,7 +116,7 @@ def test_overtaken_and_missing_numbers():
     assert PeerStats().as_object(2)["lost"] == [0, 1]
 
 
-def test_each_host_runs_one_process_that_knows_how_many_will_send_to_it():
+def test_each_host_runs_one_process_that_knows_its_senders():
     one, other = loss_probe.commands(PAIRS, 1000, ("python3", "loss_probe.py"), "/run/lab/stop")
     assert one.argv == (
         "python3", "loss_probe.py", "--peer", "127.0.0.2", "--port", "7001", "--interval", "0.001", "--size", "64",

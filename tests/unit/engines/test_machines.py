@@ -288,7 +288,7 @@ def test_machines_with_different_datapaths_are_refused(divided):
         ask.GetFacts().merge(parts, [_facts(parts[0], "kernel"), _facts(parts[1], "userspace")])
 
 
-def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
+def test_dumps_and_traces_come_from_the_switchs_machine(divided):
     _, _, parts, _ = divided
     dumps = [{name: [name] for name in part.order.switches} for part in parts]
     assert ask.DumpFlows().merge(parts, dumps) == {f"s{n}": [f"s{n}"] for n in range(1, 17)}
@@ -301,7 +301,7 @@ def test_dumps_and_traces_come_from_the_machine_that_has_the_switch(divided):
     assert ask.Trace(wanted).merge(parts, said) == [flow for _, flow in wanted]
 
 
-def test_hosts_of_all_machines_teach_switches_from_addresses_of_their_own(divided, monkeypatch):
+def test_hosts_of_all_machines_teach_from_their_own_addresses(divided, monkeypatch):
     _, _, parts, _ = divided
     taught: dict[str, list[Any]] = {}
     monkeypatch.setattr(
@@ -343,7 +343,7 @@ def test_programs_of_a_load_run_where_their_host_is(divided):
         ask.WatchStorm(1.0, 1.0).for_parts(parts)
 
 
-def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(divided):
+def test_what_dies_does_so_on_every_machine_with_an_end_of_it(divided):
     order, _, parts, cuts = divided
     cut_link, whole = cuts[0].link, parts[1].links[0]
     first, second = cuts[0].parts
@@ -388,7 +388,7 @@ def test_what_dies_or_changes_does_so_on_every_machine_that_has_an_end_of_it(div
     assert {seen.ahead[host.name] for host in parts[1].order.hosts} == {5000.0}
 
 
-def test_one_machine_has_the_controller_and_switches_have_the_numbers_of_the_whole(plan):
+def test_one_machine_has_the_controller_and_numbers_are_shared(plan):
     order = dataclasses.replace(build_order(plan), controller="segment_manager")
     parts, _ = divide(order, cut(plan.topology, 2).tolist(), _MACHINES)
     assert [part.order.controller_here for part in parts] == [True, False]
@@ -429,7 +429,7 @@ class _Answering:
     ("share", "processors", "names"),
     [("0.1", (2, 2), []), ("0.1", (2, 1), ["b"]), ("auto", (1, 1), ["a", "b"]), ("none", (), [])],
 )
-def test_each_machine_must_leave_its_switches_half_of_its_processors(share, processors, names):
+def test_each_machine_leaves_its_switches_half_its_processors(share, processors, names):
     text = f"topology: {{kind: torus, sizes: [4, 4]}}\nlab: {{dilation: 10, cpu_share: {share}}}"
     plan = make_plan(scenario_of(text))
     found = what_shares_miss(cast(Machines, _Answering(*processors)), plan)
@@ -441,7 +441,7 @@ def test_each_machine_must_leave_its_switches_half_of_its_processors(share, proc
     ]
 
 
-def test_a_machine_without_hosts_has_no_shares_and_the_others_have(divided):
+def test_a_machine_without_hosts_has_no_shares(divided):
     _, _, parts, _ = divided
     share = CpuShare(0.1, 1000, 10000)
     said = [

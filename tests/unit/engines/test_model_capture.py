@@ -46,7 +46,7 @@ def go_on(model: PacketModel, until: int) -> None:
     run(model.fabric, model.state, until, None, model.live)
 
 
-def test_captures_that_begin_at_different_moments_are_on_one_clock():
+def test_captures_begun_at_different_moments_are_on_one_clock():
     """Those of the links of a flow's path begin one after the other, the last link's first, between its frames."""
     model = line()
     fabric, gap = model.fabric, 3_000_000_000  # ps
@@ -105,7 +105,7 @@ def test_frames_come_in_the_order_of_their_stamps():
     assert [frame.time for frame in seen] == sorted(frame.time for frame in seen)
 
 
-def test_what_was_seen_is_given_when_the_capture_ends_or_the_lab_does():
+def test_what_was_seen_is_given_when_capture_or_lab_ends():
     model = line()
     frames = listen(model, model.fabric.channels, model.fabric.channels + model.fabric.hosts)
     send(model, 0, 3, 2_000_000_000)

@@ -139,7 +139,7 @@ def test_a_link_dies_and_comes_back(lab: Lab) -> None:
     assert len(manager.status()["events"]) == 4
 
 
-def test_what_dies_while_other_tables_are_awaited_is_written_into_both(lab: Lab) -> None:
+def test_what_dies_while_tables_are_awaited_goes_into_both(lab: Lab) -> None:
     manager = lab.manager()
     topology = lab.plan.topology
     lab.takes.clear()

@@ -33,7 +33,7 @@ def _fewer(plan: Plan) -> Plan:
     return plan_without(plan, off)
 
 
-def test_with_the_vlans_of_two_plans_the_pvids_say_which_one_is_taken() -> None:
+def test_with_vlans_of_two_plans_the_pvids_say_which_is_taken() -> None:
     old = _plan()
     new = _fewer(old)
     before, after = (switch_tables(plan.topology, plan.vlans, None) for plan in (old, new))
@@ -101,7 +101,7 @@ def test_ports_count_where_a_packet_has_them(more: dict[str, int], ports: bool) 
     assert len({int(frame_hash(_packet(port, **more), 34)) for port in range(1000, 1010)}) == 1
 
 
-def test_a_hash_passes_over_a_link_that_is_spared_as_over_one_that_has_died() -> None:
+def test_a_hash_passes_over_a_spared_link_as_over_a_dead_one() -> None:
     model = live_model(_plan(_BUNDLES))
     live, hashes = model.live, range(0, 1 << 32, 0x1234567)
 
@@ -134,7 +134,7 @@ def _five_times() -> Callable[[], bool]:
     return lambda: next(looks, False)
 
 
-def test_a_link_that_goes_off_is_waited_for_until_its_queues_are_empty() -> None:
+def test_a_link_that_goes_off_is_waited_for_until_it_is_empty() -> None:
     model = live_model(_plan(_BUNDLES))
     spare_links(model, [1], spared=True)
     assert wait_for_empty_links(model, lambda: True)
@@ -149,7 +149,7 @@ def test_a_link_that_goes_off_is_waited_for_until_its_queues_are_empty() -> None
     assert wait_for_empty_links(model, lambda: False)
 
 
-def test_the_walk_tells_links_that_a_hash_treats_otherwise_than_they_are() -> None:
+def test_the_walk_tells_links_that_a_hash_treats_otherwise() -> None:
     plan = _plan(_BUNDLES)
     model = live_model(plan)
     assert plan.bundles is not None

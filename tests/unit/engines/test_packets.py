@@ -57,7 +57,7 @@ def loaded(network, load, seed=1):
     pytest.param(lambda: layered_plan(switches=6, degree=3), id="paths in layers"),
 ])  # fmt: skip
 @pytest.mark.parametrize(("rate", "edge_rate", "edge_frame"), [(1e9, 1e9, None), (1e10, 1e9, 1518)])
-def test_a_frame_alone_is_stored_and_forwarded_by_each_switch_of_its_path(plan, rate, edge_rate, edge_frame):
+def test_a_frame_alone_is_stored_and_forwarded_by_each_switch(plan, rate, edge_rate, edge_frame):
     plan = plan()
     settings = quick(flow_control="pfc", delay=0.7)
     network = network_of(plan, settings, rate, edge_rate, edge_frame)
@@ -95,7 +95,7 @@ def test_times_are_those_of_the_wire():
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("flow_control", ["none", "pause", "pfc"])
-def test_at_any_time_every_frame_is_somewhere_and_no_memory_is_overrun(flow_control, shared):
+def test_every_frame_is_somewhere_and_no_memory_is_overrun(flow_control, shared):
     plan = plan_of("mesh", sizes=[3, 3], hosts_per_switch=2) if flow_control == "pause" else layered_plan()
     network = network_of(plan, quick(flow_control=flow_control, shared=shared, buffer=8 * 1522))
     fabric, state = loaded(network, 1.0)
@@ -153,7 +153,7 @@ def test_the_headroom_is_enough_and_used(delay, rates):
             assert state.most.max() >= 2 + spare - 1
 
 
-def test_a_shared_link_is_shared_fairly_with_pause_and_full_without():
+def test_a_shared_link_is_fair_with_pause_and_full_without():
     """Eight pairs over one link: Koibuchi et al. 2011, Fig. 7."""
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=8)
     found = {}
@@ -173,7 +173,7 @@ def test_a_shared_link_is_shared_fairly_with_pause_and_full_without():
 
 @pytest.mark.parametrize("pattern", ["uniform", "transpose", "pairwise"])
 @pytest.mark.parametrize("flow_control", ["none", "pause"])
-def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pattern, flow_control):
+def test_below_saturation_all_arrives_where_the_paths_lead(pattern, flow_control):
     plan = plan_of("mesh", sizes=[4, 4])
     settings = PacketSettings(pattern=pattern, flow_control=flow_control, duration=420, warm_up=20)
     static = load_of(plan.topology, plan.routes, "all_to_all" if pattern == "uniform" else pattern, 1)
@@ -230,7 +230,7 @@ CYCLIC = [
 
 
 @pytest.mark.parametrize(("kind", "parameters", "shared"), CYCLIC)
-def test_a_cyclic_plan_stands_still_under_pause_and_names_a_cycle_of_the_dependency_graph(kind, parameters, shared):
+def test_a_cyclic_plan_stands_still_on_a_cycle_of_the_graph(kind, parameters, shared):
     plan = plan_of(kind, {"kind": "dor", "ring": "shortest"}, **parameters)
     assert not plan.deadlock_free
     settings = quick(buffer=4 * 1522, duration=4000, warm_up=0, shared=shared)
@@ -299,7 +299,7 @@ def test_the_same_seed_gives_the_same_and_another_seed_another():
     assert one.channel_flits != other.channel_flits
 
 
-def test_flows_of_one_host_share_its_link_and_each_keeps_its_rate():
+def test_flows_of_one_host_share_its_link_and_keep_their_rates():
     plan = plan_of("flat", hosts=4)
     network = network_of(plan)
     fabric = packet_fabric(network, [(0, 1), (0, 2), (1, ANYWHERE)], np.array([50e6, 100e6, 25e6]), paced=True)
@@ -321,7 +321,7 @@ def after_each_event(fabric, state):
 
 
 @pytest.mark.slow
-def test_of_a_shared_memory_a_node_goes_on_at_half_of_what_it_may_take():
+def test_in_shared_memory_a_node_goes_on_at_half_of_its_share():
     plan = plan_of("mesh", sizes=[2], hosts_per_switch=4)
     network = network_of(plan, quick(flow_control="pause", shared=True, buffer=8 * 1522))
     fabric, state = started(network, [(host, 4 + host % 2) for host in range(4)], network.edge_time, paced=False)
@@ -371,7 +371,7 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, changes):
     assert network.size == pytest.approx(taken, rel=0.1)
 
 
-def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
+def test_a_run_of_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.engines.simulate.packet_network.MOST_BYTES", 1 << 24)
     with pytest.raises(InputError, match=r"^buffer: a run with room for .* takes \d+\.\d GiB and may take 0; give"):
         network_of(layered_plan(), PacketSettings(flow_control="pfc", buffer=1 << 24))

@@ -156,7 +156,7 @@ def test_a_message_without_a_packet_has_none() -> None:
 
 
 @pytest.mark.parametrize("protocol", [6, 17])
-def test_a_packet_that_is_shorter_than_its_header_says_goes_as_it_is(protocol):
+def test_a_packet_shorter_than_its_header_says_goes_as_it_is(protocol):
     packet = bytearray(_ip(protocol, bytes(range(4))))
     packet[0] = 0x4F  # 60 bytes of header, of which there are 24
     assert _frames(bytes(packet), unsummed=False) == [bytes(packet)]

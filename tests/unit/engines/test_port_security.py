@@ -73,7 +73,7 @@ def test_the_plan_itself_stays_as_it_is():
 
 
 @pytest.mark.parametrize("controller", ["switch_tagged", "segment_manager"])
-def test_port_security_is_refused_where_a_controller_installs_rules(controller):
+def test_port_security_is_refused_with_a_controllers_rules(controller):
     with pytest.raises(InputError) as caught:
         planned(FABRICS["fixed"], f"port_security: true, controller: {controller}")
     assert str(caught.value) == (
@@ -94,6 +94,6 @@ def test_port_security_is_refused_on_engines_without_it(engine):
         planned(f"{FABRICS['fixed']}\nengine: {engine}")
 
 
-def test_with_port_security_there_is_no_fast_path_which_looks_at_no_source():
+def test_with_port_security_there_is_no_fast_path():
     order = build_order(planned(FABRICS["fixed"]))
     assert why_slow(order, "userspace") == "switches that look where frames are from must see every frame"

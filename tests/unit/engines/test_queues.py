@@ -76,7 +76,7 @@ ISOLATED -m distributed.cli.dask_worker tls://127.0.0.1:PORT --name NAME --nthre
 
 
 @pytest.mark.slow
-def test_a_job_of_slurm_starts_a_worker_that_does_what_it_is_given_and_is_cancelled_at_the_end(slurm):
+def test_a_job_of_slurm_starts_a_worker_and_is_cancelled(slurm):
     said: list[str] = []
     with open_cluster("slurm:1", said.append) as workers:
         assert (workers.slots, workers.lab_slots) == (1, 0)
@@ -104,7 +104,7 @@ def _begin(queue: Queue) -> None:
 
 # What Dask leaves of a cluster that could not be made.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed cluster")
-def test_a_queue_that_is_not_there_or_refuses_or_is_not_configured_is_told(slurm, monkeypatch):
+def test_a_missing_refusing_or_unset_queue_is_told(slurm, monkeypatch):
     (slurm / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: short' >&2\nexit 1\n")
     with pytest.raises(
         CapabilityError, match=r"slurm refuses the job: sbatch: error: invalid partition specified: short"

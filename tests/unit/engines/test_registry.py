@@ -205,7 +205,7 @@ def test_what_else_is_remembered_there_is_no_damaged_record(folder):
     assert registry.entries() == []
 
 
-def test_status_with_a_damaged_record_tells_it_and_lists_the_others(folder):
+def test_status_tells_a_damaged_record_and_lists_the_others(folder):
     folder.mkdir()
     (folder / "bad.json").write_text("[1]")
     with registry.reserve_name("good"):
@@ -235,7 +235,7 @@ def test_exec_without_a_lab_among_several_proposes_one(monkeypatch):
     )
 
 
-def test_exec_means_the_lab_that_was_left_running_beside_others_in_use(monkeypatch):
+def test_exec_means_the_lab_that_was_left_running(monkeypatch):
     mine, other = (SimpleNamespace(name=name) for name in ("mine", "measured"))
     monkeypatch.setattr(registry, "entries", lambda: [mine])
     monkeypatch.setattr(registry, "running", lambda: [mine, other])

@@ -48,7 +48,7 @@ def demand_of(hosts, entries, carried=100):
     pytest.param(layered_plan, id="layers"),
 ])  # fmt: skip
 @pytest.mark.parametrize(("size", "packets"), [(1, 1), (100, 1), (101, 2), (5000, 50)])
-def test_a_pair_alone_takes_its_switches_times_the_header_and_all_its_flits(plan, size, packets):
+def test_a_pair_alone_takes_its_switches_times_header_and_flits(plan, size, packets):
     plan = plan()
     network = network_of(plan)
     switches = switches_on_path(plan.topology, plan.routes)
@@ -82,7 +82,7 @@ def test_who_has_less_is_done_sooner():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_all_arrives_no_sooner_than_the_fullest_channel_or_host_allows(seed):
+def test_all_arrives_no_sooner_than_the_fullest_place_allows(seed):
     plan = plan_of("torus", sizes=[4, 4]) if seed % 2 else layered_plan()
     network, hosts = network_of(plan), plan.topology.host_count
     matrix = np.random.default_rng(seed).integers(0, 4000, (hosts, hosts)) * (seed % 3 + 1)
@@ -311,7 +311,7 @@ def mpi_sample(source, destination, size, load=1):
     return Sample(MPI, float(size), "B", {"load": str(load), "src": source, "dst": destination})
 
 
-def test_what_ranks_sent_each_other_is_replayed_on_another_fabric(typed, tmp_path):
+def test_what_ranks_sent_is_replayed_on_another_fabric(typed, tmp_path):
     text = text_of("{kind: flat, hosts: 4}", "{kind: mpi, job: fabric_bench}")
     samples = [mpi_sample("h1", "h2", 14480), mpi_sample("h3", "h1", 1)]
     folder = stored(tmp_path / "runs", run_of(text, samples, [head(1, "mpi fabric_bench")], name="flat4"))

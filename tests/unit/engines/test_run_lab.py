@@ -89,7 +89,7 @@ def test_an_interrupt_ends_the_lab_and_stays_what_it_is(lab):
     assert lab.ended
 
 
-def test_what_carries_the_frames_says_what_it_is_before_paths_are_checked(lab):
+def test_what_carries_frames_says_what_it_is_before_paths(lab):
     stored: list[dict[str, object]] = []
     folder = folder_of()
     folder.write_plan = stored.append

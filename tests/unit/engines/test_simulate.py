@@ -59,7 +59,7 @@ def alone(network, targets, chance):
     pytest.param(lambda: layered_plan(switches=6, degree=3), id="paths in layers"),
 ])  # fmt: skip
 @pytest.mark.parametrize(("packet", "header"), [(1, 3), (2, 5), (128, 3)])
-def test_a_packet_alone_takes_its_switches_times_the_header_and_its_length(plan, packet, header):
+def test_a_packet_alone_takes_switches_times_header_and_length(plan, packet, header):
     plan = plan()
     network = network_of(plan, Settings(packet=packet, buffer=packet, header=header))
     switches = switches_on_path(plan.topology, plan.routes)
@@ -90,9 +90,7 @@ def test_what_shares_a_link_shares_it_fairly():
     (None, 0, 3, 1), (0, 0, 3, 0), (0, 1, 3, 1), (3, 0, 3, 3), (0, 4, 3, 4), (3, 4, 3, 4), (None, 0, 6, 4),
     (0, 0, 6, 0),
 ])  # fmt: skip
-def test_between_two_packets_a_buffer_and_a_virtual_channel_are_idle_for_as_long_as_asked(
-    buffer_gap, output_gap, header, idle
-):
+def test_between_packets_buffer_and_channel_idle_as_asked(buffer_gap, output_gap, header, idle):
     settings = dataclasses.replace(QUICK, packet=8, header=header, buffer_gap=buffer_gap, output_gap=output_gap)
     network = network_of(plan_of("mesh", sizes=[3]), settings)
     fabric, state = alone(network, [(0, 2)], 1.0)
@@ -100,7 +98,7 @@ def test_between_two_packets_a_buffer_and_a_virtual_channel_are_idle_for_as_long
     assert state.links.sent[-1] / 9_000 == pytest.approx(8 / (8 + idle), abs=0.005)
 
 
-def test_with_copies_packets_pass_those_that_wait_for_another_channel():
+def test_with_copies_packets_pass_those_that_wait_elsewhere():
     """BookSim2's routers, which choose freely, carry 11 % more on a mesh with two virtual channels than with one."""
     plan = plan_of("mesh", sizes=[8, 8])
     accepted = {}
@@ -113,7 +111,7 @@ def test_with_copies_packets_pass_those_that_wait_for_another_channel():
     assert accepted[2] > 1.1 * accepted[1]
 
 
-def test_a_packet_alone_takes_as_long_with_copies_and_what_is_made_is_the_same():
+def test_with_copies_a_packet_alone_takes_as_long():
     plan = plan_of("mesh", sizes=[3, 3])
     few = [dataclasses.replace(QUICK, channels=channels) for channels in (1, 3)]
     one, three = (simulate(network_of(plan, settings), 0.001, 1) for settings in few)
@@ -125,7 +123,7 @@ def test_a_packet_alone_takes_as_long_with_copies_and_what_is_made_is_the_same()
 @pytest.mark.parametrize("more", [
     {}, {"channels": 3}, {"buffer_gap": 0, "output_gap": 1}, {"channels": 2, "buffer_gap": 0, "output_gap": 2}
 ])  # fmt: skip
-def test_in_no_clock_does_a_link_or_a_port_carry_two_flits_or_a_buffer_overflow(more):
+def test_no_link_carries_two_flits_and_no_buffer_overflows(more):
     network = network_of(layered_plan(), dataclasses.replace(QUICK, **more))
     fabric = fabric_of(network, 0.9)
     state = new_state(network, fabric, 5)
@@ -166,7 +164,7 @@ def test_a_flit_or_a_place_that_vanishes_is_noticed(planted):
 
 
 @pytest.mark.parametrize("pattern", ["uniform", "transpose", "neighbour", "pairwise"])
-def test_below_saturation_all_that_is_asked_for_arrives_where_the_paths_lead(pattern):
+def test_below_saturation_all_arrives_where_the_paths_lead(pattern):
     plan = plan_of("mesh", sizes=[4, 4])
     settings = dataclasses.replace(QUICK, clocks=220_000, warm_up=20_000, pattern=pattern)
     static = load_of(plan.topology, plan.routes, "all_to_all" if pattern == "uniform" else pattern, 1)
@@ -261,9 +259,7 @@ CYCLIC = [
     *((*case, 1) for case in CYCLIC),
     *((*case, 2) for case in CYCLIC if case[1] != {"switches": 5}),
 ])  # fmt: skip
-def test_what_the_verifier_calls_cyclic_stands_still_and_the_cycle_is_one_of_its_graph(
-    kind, parameters, routing, channels
-):
+def test_what_is_called_cyclic_stands_still_on_one_of_its_cycles(kind, parameters, routing, channels):
     plan = plan_of(kind, {"kind": "dor", **routing}, **parameters)
     assert not plan.deadlock_free
     settings = dataclasses.replace(QUICK, clocks=1_000_000, buffer=16, channels=channels)
@@ -323,7 +319,7 @@ def test_what_hosts_ask_for_does_not_depend_on_the_fabric():
     assert sent[0] == sent[1]
 
 
-def test_places_of_the_histogram_are_exact_at_first_and_then_within_a_thousandth():
+def test_the_histogram_is_exact_then_within_a_thousandth():
     place = numba.njit(lambda latency: flits.histogram_place(latency))  # noqa: PLW0108 - only kernels can call it
     for latency in [*range(5000), 10_000, 123_456, 98_765_432]:
         shown = _clocks(place(latency))
@@ -355,7 +351,7 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, settings):
     assert network.size == pytest.approx(bytes_of(state), rel=0.02)
 
 
-def test_a_run_that_takes_too_much_memory_is_refused_with_its_size(monkeypatch):
+def test_a_run_of_too_much_memory_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr("testbed.engines.simulate.network.MOST_BYTES", 1 << 30)
     with pytest.raises(
         InputError,

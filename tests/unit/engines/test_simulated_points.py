@@ -31,7 +31,7 @@ def point(load: float, *, seed: int = 1, packets: int = 90, drops: int | None = 
     )  # fmt: skip
 
 
-def test_a_channel_is_used_a_cycle_a_flit_and_the_time_of_a_frame_a_frame():
+def test_a_channel_is_used_a_cycle_a_flit_and_a_frames_time():
     assert point(0.5).channel_use == (0.1, 0.05)
     assert point(0.5, drops=0).channel_use == (0.3, 0.15)
 
@@ -47,7 +47,7 @@ def test_what_was_lost_is_a_share_of_all_that_ended():
     assert nothing.loss.mean == 0
 
 
-def test_a_load_of_the_scenario_is_what_hosts_do_that_send_all_they_can():
+def test_a_load_of_the_scenario_is_hosts_that_send_all_they_can():
     def loads(*points: Point) -> set[str]:
         return {sample.labels["load"] for sample in samples_of(PLAN, "neighbour", points) if sample.metric == "goodput"}
 

@@ -28,7 +28,7 @@ def test_all_flows_between_hosts_have_room_in_a_datapath(sizes):
     assert datapath_flows(replace(order, others=order.hosts), order.switches) >= datapath_flows(order, order.switches)
 
 
-def test_a_switch_that_learns_has_room_for_every_host_in_every_vlan():
+def test_a_learning_switch_has_room_for_every_host_and_vlan():
     learning = {"kind": "fixed", "registration": "learning"}
     plan = make_plan(scenario_of({"topology": {"kind": "torus", "sizes": [4, 4]}, "assignment": learning}))
     room = forwarding_entries(build_order(plan))

@@ -88,7 +88,7 @@ def test_the_documented_order_gives_what_it_gave(name):
     assert figures(simulate_packets(made, load, 1, tie_order=DOCUMENTED)) == wanted
 
 
-def test_other_orders_give_other_figures_and_each_always_the_same():
+def test_other_orders_give_other_figures_and_each_the_same():
     _, made = network(*_IN_PHASE)
     orders = range(DOCUMENTED, 6)
     found = [figures(simulate_packets(made, 1.0, 1, tie_order=order)) for order in orders]
@@ -109,7 +109,7 @@ def test_no_order_loses_a_frame_or_overruns_memory(name):
         assert (point.links.drops > 0) == (name == "drops")
 
 
-def test_a_run_is_repeated_with_other_orders_and_its_own_figures_stay():
+def test_a_run_is_repeated_in_other_orders_and_its_figures_stay():
     plan, made = network(*_IN_PHASE, tie_orders=3)
     point = simulate_orders(made, 1.0, 1)
     assert figures(point) == _CASES["two rates"][2]
@@ -169,7 +169,7 @@ def test_a_random_order_may_be_any():
     assert len(seen) == 6
 
 
-def test_what_is_stored_is_what_it_was_where_no_other_order_is_asked_for():
+def test_what_is_stored_is_as_before_without_other_orders():
     assert "tie_orders" not in as_asked(PacketSettings())
     assert as_asked(PacketSettings(tie_orders=2))["tie_orders"] == 2
 

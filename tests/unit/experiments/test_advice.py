@@ -25,7 +25,7 @@ def no_calibration(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-def test_the_command_is_the_one_that_was_typed_at_another_dilation():
+def test_the_command_is_what_was_typed_at_another_dilation():
     assert Invocation("torus4x4").at_dilation(400) == "testbed run torus4x4 --set lab.dilation=400"
     settings = ("engine=vm", "lab.dilation=50", " lab.dilation = 70", "lab.telemetry=0", "topology.sizes=[4, 8]")
     command = Invocation("my file.yaml", settings, ("--results", "/tmp/a b")).at_dilation(1500)

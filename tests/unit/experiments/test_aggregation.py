@@ -46,7 +46,7 @@ def aggregated(topology: dict[str, Any], **blocks: Any) -> Plan:
 TWO = aggregated({**MESH, "parallel_links": 3})
 
 
-def test_folding_keeps_switches_hosts_and_the_ports_of_the_first_member():
+def test_folding_keeps_switches_hosts_and_first_members_ports():
     wiring = topology_of("complete", switches=4, hosts_per_switch=2, parallel_links=3)
     topology, bundles = aggregate(wiring)
     assert bundles is not None
@@ -63,7 +63,7 @@ def test_folding_keeps_switches_hosts_and_the_ports_of_the_first_member():
         assert ends == {(int(topology.channel_source[channel]), int(topology.channel_target[channel]))}
 
 
-def test_single_links_are_no_bundles_and_give_the_plan_that_they_give_anyway():
+def test_single_links_are_no_bundles_and_give_the_same_plan():
     assert aggregate(topology_of("ring", switches=5))[1] is None
     single = aggregated({**MESH, "parallel_links": 1})
     assert single.bundles is None
@@ -71,7 +71,7 @@ def test_single_links_are_no_bundles_and_give_the_plan_that_they_give_anyway():
     assert single.groups == ()
 
 
-def test_digests_tell_bundles_of_other_sizes_apart_and_from_separate_links():
+def test_digests_tell_bundle_sizes_and_separate_links_apart():
     digests = {aggregated({**MESH, "parallel_links": links}).digest for links in (1, 2, 3)}
     assert len(digests | {plan_of(**MESH, parallel_links=2).digest}) == 4
 
@@ -151,7 +151,7 @@ def test_the_lab_builds_every_physical_link():
     assert [len(lines) for lines in order.groups.values()] == [1, 1]
 
 
-def test_a_bundle_that_lost_members_is_still_a_link_and_one_that_lost_all_is_none():
+def test_a_bundle_without_some_members_is_still_a_link():
     complete = {"kind": "complete", "switches": 4, "parallel_links": 3}
     plan = aggregated(complete, faults={"links": [["s1", "s2", 0], ["s1", "s3", 0], ["s1", "s3", 2]]})
     assert plan.bundles is not None
@@ -178,7 +178,7 @@ def test_explain_shows_the_group_and_analyse_counts_members():
     assert (three.rules, three.bisection) == (len(TWO.rules), 3)
 
 
-def test_a_ring_whose_links_are_aggregated_is_not_told_to_use_planes():
+def test_a_ring_of_aggregated_links_is_not_told_to_use_planes():
     plan = aggregated({"kind": "ring", "switches": 8, "parallel_links": 3})
     assert plan.deadlock_free
     assert plan.routes.notes[0].endswith("two parallel links that are not aggregated give shortest paths")
@@ -196,7 +196,7 @@ def test_flows_share_a_member_or_have_one_each():
     assert shares([([0], []), ([4], [])]) == pytest.approx([1, 1])
 
 
-def test_a_bundle_as_one_link_bounds_what_any_choice_of_members_gives():
+def test_a_bundle_as_one_link_bounds_any_choice_of_members():
     """By formula: three links for two flows are never full, for four flows each gets three quarters."""
     assert TWO.bundles is not None
     wide, members = Wires(TWO.topology, UDP, channel_rates(TWO), 1e10), Wires(TWO.wiring, UDP, 1e9, 1e10)
@@ -220,7 +220,7 @@ def test_the_expected_spread_of_two_flows_over_three_members():
     assert (found.low, found.high) == pytest.approx((0.5, 1.0))
 
 
-def test_drawn_members_are_even_and_keep_their_number_in_bundles_of_a_size():
+def test_drawn_members_are_even_and_keep_their_number():
     numbers = draw_members(6000, 6, 1)
     for size in range(1, 7):
         counts = np.bincount(numbers[:, :, size].reshape(-1), minlength=size)
@@ -230,7 +230,7 @@ def test_drawn_members_are_even_and_keep_their_number_in_bundles_of_a_size():
     assert (numbers[:, :, 5][numbers[:, :, 6] < 5] == numbers[:, :, 6][numbers[:, :, 6] < 5]).all()
 
 
-def test_client_ports_differ_on_a_host_between_turns_and_not_between_equal_runs():
+def test_client_ports_differ_between_turns_and_not_between_runs():
     sources = ["h1"] * 2000 + ["h2"] * 2000
     drawn = [client_ports(sources, 1, turn) for turn in range(8)]
     for ports in drawn:
@@ -257,7 +257,7 @@ def context_of(plan: Plan, lab: Any) -> Context:
     return Context(plan, lab, {"load": "1"}, lambda name, text: None, lambda text: None)
 
 
-def test_switches_are_asked_for_the_way_there_and_for_that_of_acknowledgements():
+def test_switches_are_asked_for_both_ways_of_acknowledged_flows():
     lab: Any = _Lab({"s1": 4, "s2": 5})
     flows = [Flow(0, 3, "tcp", 9000, 5201), Flow(1, 2, "udp", 9001, 5201)]
     assert taken_channels(TWO, lab, flows) == [((2,), (5,)), ((2,), ())]
@@ -316,7 +316,7 @@ def test_use_and_imbalance_of_members():
     assert back.value == pytest.approx(0.008 / 3)
 
 
-def test_a_flow_on_another_member_than_the_switch_said_is_noticed():
+def test_a_flow_on_another_member_than_said_is_noticed():
     assert TWO.bundles is not None
     result = result_of({0: 5, 4: 2})
     _, found = members_run.member_use(context_of(TWO, None), TWO.bundles, result, np.array([1.0, 0, 0, 0, 0, 0]))
@@ -335,7 +335,7 @@ def test_the_plan_file_has_bundles_and_groups_for_other_programs():
     assert plan_from_json(json.dumps(raw)).bundles is None
 
 
-def test_a_group_without_some_of_its_links_keeps_the_numbers_of_the_others():
+def test_a_group_without_some_links_keeps_others_numbers():
     plan = aggregated({"kind": "ring", "switches": 4, "parallel_links": 3}, routing={"kind": "north_last"})
     assert plan.bundles is not None
     whole, less = plan.groups, groups_without(plan.bundles, [1])

@@ -126,7 +126,7 @@ def test_a_host_divides_what_it_sends_among_its_flows(monkeypatch):
     assert found.bottleneck(made.topology) == "s2→s3"
 
 
-def test_a_torus_saturates_at_hosts_but_one_by_flows_on_the_fullest_channel():
+def test_a_torus_saturates_at_hosts_but_one_flows_a_channel():
     """Unless hosts' links are full before: of a torus they are, where they are no faster than the others."""
     fast = {"topology": {"kind": "torus", "sizes": [4, 4]}, "links": {"rate": "1 Gbit/s", "host_rate": "10 Gbit/s"}}
     found = analyse(make_plan(scenario_of(fast)), ["all_to_all", "transpose"]).loads
@@ -307,7 +307,7 @@ def test_relations_are_not_tried_on_paths_of_too_many_hops(monkeypatch):
     assert (shown["relations"], shown["fewest_vlans_renamed"]) == (None, None)
 
 
-def test_the_object_is_json_and_says_why_a_relation_does_not_hold():
+def test_the_object_says_why_a_relation_does_not_hold():
     found = json.loads(json.dumps(as_object(analyse(plan_of("fat_tree_14"), ["all_to_all", "neighbour"]))))
     assert found["relations"]["C×N→C"] == {"holds": True, "conflict": None}
     assert found["relations"]["N×N→C"]["holds"] is False
@@ -331,7 +331,7 @@ def cells(table):
     return {column.header: list(column.cells) for column in table.columns}
 
 
-def test_the_table_has_a_column_a_scenario_and_no_row_that_says_nothing():
+def test_the_table_has_a_column_a_scenario_and_no_empty_row():
     first = analyse(make_plan(scenario_of("name: first\ntopology: {kind: mesh, sizes: [3, 3]}")))
     second = analyse(make_plan(scenario_of("name: second\n" + FABRICS["explicit"])))
     alone, both = cells(rich_table([first])), cells(rich_table([first, second]))

@@ -61,7 +61,7 @@ class Runs:
         return (self.folder.path / name).read_text()
 
 
-def test_a_load_that_the_lab_was_too_slow_for_runs_again_and_both_are_recorded(tmp_path, monkeypatch):
+def test_a_load_that_was_too_slow_runs_again_and_both_are_kept(tmp_path, monkeypatch):
     runs = Runs(tmp_path, monkeypatch, [TOO_SLOW, (Verdict.WARN, "the clock")], [])
     record = runs.run(plan_of(UDP))
     assert (runs.at, runs.shaped) == ([200, 500], [500, 200])

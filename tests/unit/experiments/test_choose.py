@@ -82,7 +82,7 @@ def test_the_pilot_makes_up_for_what_it_needs_less():
     assert pilot.make_pilot(plan_of(all_to_all), 1.25).spec.pattern == "neighbour"
 
 
-def test_the_pilot_of_modelled_switches_counts_what_hosts_send_and_not_where_it_passes():
+def test_the_pilot_of_modelled_switches_counts_what_hosts_send():
     far = "{kind: iperf3, protocol: udp, pattern: complement}"
     short = "{kind: iperf3, protocol: udp, payload: 128}"
     tcp = "{kind: iperf3, protocol: tcp}"
@@ -97,7 +97,7 @@ def test_the_pilot_of_modelled_switches_counts_what_hosts_send_and_not_where_it_
 # --- virtual machines without KVM -----------------------------------------------------------------------------
 
 
-def test_in_virtual_time_the_dilation_follows_from_instructions_and_nothing_is_tried():
+def test_in_virtual_time_dilation_follows_from_instructions():
     plan = plan_of(UDP)
     choice = known.dilation_in_virtual_time(plan, 1e-9, None)
     assert (choice.guess_from, choice.tried, choice.margin) == ("virtual time", (), 1.25)
@@ -106,7 +106,7 @@ def test_in_virtual_time_the_dilation_follows_from_instructions_and_nothing_is_t
     assert known.dilation_in_virtual_time(plan, 4e-9, None).dilation == pytest.approx(4 * choice.dilation, rel=0.5)
 
 
-def test_in_virtual_time_the_lab_is_shaped_for_the_dilation_and_a_number_stays(lab_that_keeps_up_at):
+def test_in_virtual_time_the_lab_is_shaped_and_a_number_stays(lab_that_keeps_up_at):
     lab, told = lab_that_keeps_up_at(1e9), list[str]()
     settled, choice = known.choose_in_virtual_time(plan_of(UDP), lab, told.append, 1e-9)
     assert choice is not None
@@ -129,7 +129,7 @@ def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
     assert built == ["fabric_bench"]
 
 
-def test_a_translated_machine_is_refused_in_real_time_where_it_would_take_hours():
+def test_translated_machines_are_refused_where_it_takes_hours():
     with pytest.raises(
         CapabilityError, match=r"x\.yaml: in real time .* \(vm\.virtual_time: auto\).*with a number as lab\.dilation"
     ):
@@ -173,7 +173,7 @@ def test_an_all_to_all_of_some_seconds_stands_for_jobs(dilation, args):
     assert (job.job, " ".join(job.args or ()), pilot.job_name(job)) == ("fabric_bench", args, "MPI all-to-all")
 
 
-def test_a_few_exchanges_are_enough_where_each_frame_is_known_to_be_late():
+def test_a_few_exchanges_are_enough_where_frames_are_known_late():
     assert pilot.pilot_job(plan_of(MPI), 10, modelled=True) == pilot.pilot_job(plan_of(MPI), 235)
 
 
@@ -224,7 +224,7 @@ def choice_of(plan, lab, say=lambda text: None):
     return choose.choose_dilation(plan, lab, say)
 
 
-def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for_it(lab_that_keeps_up_at):
+def test_the_smallest_faithful_dilation_is_chosen_and_shaped(lab_that_keeps_up_at):
     plan, lab = plan_of(UDP), lab_that_keeps_up_at(120)
     settled, choice = choice_of(plan, lab)
     assert choice is not None
@@ -247,7 +247,7 @@ def test_the_smallest_dilation_that_is_faithful_is_chosen_and_the_lab_shaped_for
         (701, 150, [200, 300, 500, 700], False),
     ],
 )
-def test_with_jobs_the_smallest_at_which_the_lab_keeps_up_with_one_is_chosen(
+def test_with_jobs_the_smallest_that_keeps_up_with_one_is_chosen(
     with_jobs, dilation, tried, kept_up, lab_that_keeps_up_at
 ):
     told: list[str] = []
@@ -297,7 +297,7 @@ def test_where_switches_are_faster_the_search_begins_lower(lab_that_keeps_up_at,
     assert choice.tried[0].dilation >= choice.guess
 
 
-def test_a_trial_that_fails_is_a_verdict_and_the_lab_is_shaped_for_it(monkeypatch):
+def test_a_failed_trial_is_a_verdict_and_the_lab_shaped_for_it(monkeypatch):
     def fails(context, job):
         raise WorkloadError(f"{job.job} at {context.scale.dilation:g} did not end")
 
@@ -349,7 +349,7 @@ def test_shares_of_the_processors_follow_the_dilation(lab_that_keeps_up_at, monk
 MEASURED = Calibration({}, 1e6, 1.1e6, {"median": 1e-4, "least": 9e-5, "most": 2e-4}, 1e9)
 
 
-def test_a_calibration_of_this_machine_is_where_the_search_begins(cache):
+def test_a_calibration_of_this_machine_begins_the_search(cache):
     plan = plan_of(UDP)
     before, source = calibration.first_guess(plan)
     assert source == "default"

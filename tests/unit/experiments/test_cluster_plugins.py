@@ -69,7 +69,7 @@ def bare(outcome):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_workers_get_a_plug_in_from_the_program_before_anything_is_unpickled(folder):
+def test_workers_get_a_plug_in_before_anything_is_unpickled(folder):
     plan, planned = tb.plan(folder / "mine.yaml").core, prepare(folder / "sweep.yaml")
     here = simulate_plan(plan, QUICK, (0.1, 0.2), 1, folder / "here", silent)
     (folder / "one_tree.py").unlink()  # workers of another machine have no such file
@@ -101,13 +101,13 @@ def test_whoever_carries_a_scenario_needs_nothing_of_its_plug_in(folder, monkeyp
         assert "samples.csv" in packed.namelist()
 
 
-def test_two_scenarios_with_one_plug_in_have_one_class_of_its_options(folder):
+def test_two_scenarios_with_one_plug_in_share_its_class(folder):
     first, second = (tb.plan(Path(folder / "mine.yaml")).core.scenario for _ in range(2))
     assert type(first.routing) is type(second.routing)
     assert pickle_value(first, first).load() == second
 
 
-def test_arrays_of_a_pickled_plan_can_be_written_and_are_in_memory_once(folder):
+def test_arrays_of_a_pickled_plan_are_writable_and_there_once(folder):
     plan = tb.plan(folder / "mine.yaml").core
     sent = pickle_value(plan, plan.scenario)
     found = sent.load()

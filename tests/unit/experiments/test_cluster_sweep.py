@@ -57,7 +57,7 @@ def figures(outcome):
 
 
 @pytest.mark.long
-def test_a_sweep_on_workers_is_the_one_of_this_program_and_a_killed_worker_costs_nothing(file, tmp_path):
+def test_a_sweep_on_workers_is_the_same_if_one_is_killed(file, tmp_path):
     planned = prepare(file)
     alone = run_sweep(planned, tmp_path / "alone", silent)
     with scheduler(tmp_path) as (address, _), worker(address) as first, worker(address):
@@ -85,7 +85,7 @@ def test_a_sweep_on_workers_is_the_one_of_this_program_and_a_killed_worker_costs
 
 
 @pytest.mark.long
-def test_a_scheduler_that_dies_leaves_what_is_done_and_the_sweep_is_resumed(file, tmp_path):
+def test_a_scheduler_that_dies_leaves_a_sweep_to_be_resumed(file, tmp_path):
     planned, results = prepare(file), tmp_path / "results"
     with scheduler(tmp_path) as (address, process), worker(address):
         assert await_workers(address, 1)
@@ -155,7 +155,7 @@ def test_labs_run_one_at_a_time_on_a_worker_that_says_so(file, tmp_path):
     assert len(pids) == 1
 
 
-def test_what_breaks_on_a_worker_is_told_in_the_sweep_and_plans_must_be_the_same(file, tmp_path):
+def test_what_breaks_on_a_worker_is_told_and_plans_are_the_same(file, tmp_path):
     job = prepare(file).jobs[0]
     other = run_remote(pickle_value(job.scenario, job.scenario), job.settings, "0123")
     assert other.error == f"the plan is another one on this worker: {job.plan_digest} instead of 0123"
@@ -217,7 +217,7 @@ def test_published_numbers_come_from_workers_too_and_are_kept(tmp_path):
     assert len(list((tmp_path / "values").iterdir())) == 2
 
 
-def test_published_numbers_that_need_a_lab_need_a_worker_that_may_run_one(tmp_path):
+def test_numbers_that_need_a_lab_need_a_worker_that_may_run_one(tmp_path):
     text = (
         _ITEM.replace("{run: switch_watts}", "{run: measure, scenario: pair}")
         .replace("how: {model: PC5324}", "how: {metric: goodput}")

@@ -108,7 +108,7 @@ def test_a_failed_run_is_listed_and_has_no_figure():
     assert "left out: torus4, iperf3 udp transpose: fail: server-3: did not end in 20 s" in table_text(found)
 
 
-def test_a_run_that_is_worse_than_its_loads_is_worse_in_all_of_them():
+def test_a_run_worse_than_its_loads_is_worse_in_all_of_them():
     shaped = run_of(
         text_of(TORUS, UDP), goodput(4e8), [head()], name="torus4", verdict="invalid", reasons=["shaping changed: s1"]
     )
@@ -144,7 +144,7 @@ def test_a_baseline_can_be_named_by_scenario_or_folder():
     )
 
 
-def test_settings_that_differ_are_part_of_the_name_and_each_has_its_counterpart():
+def test_settings_that_differ_are_in_the_name_and_have_a_match():
     runs = [flat(9e8, dilation=100), flat(8e8, dilation=200), torus(4.5e8, dilation=100), torus(2e8, dilation=200)]
     found = compare(runs)
     assert [row.scenario for row in found.rows] == [
@@ -194,7 +194,7 @@ def test_settings_of_one_scenario_are_compared_with_its_first(baseline):
     assert rows_of(named)["torus4 dor"].relative == pytest.approx(2 / 3)
 
 
-def test_settings_of_several_scenarios_are_compared_at_equal_settings():
+def test_settings_of_scenarios_are_compared_at_equal_settings():
     runs = [flat(8e8, dilation=100), flat(9e8, dilation=200), torus(4e8, dilation=100), torus(3e8, dilation=200)]
     found = rows_of(compare(runs))
     assert found["torus4 dilation=100"].relative == 0.5
@@ -208,7 +208,7 @@ def test_an_equal_scenario_with_another_plan_is_no_repeat():
     assert [row.scenario for row in found.rows] == [f"torus4 plan={one.plan.digest}", "torus4 plan=0123"]
 
 
-def test_loads_are_equal_by_what_they_ask_for_and_not_by_their_place():
+def test_loads_are_equal_by_what_they_ask_not_by_their_place():
     first = run_of(
         text_of(FLAT, MPI, UDP), [*latencies(1, 1), *goodput(9e8, load=2)], [head(1, "mpi"), head(2)], name="flat4"
     )
@@ -217,7 +217,7 @@ def test_loads_are_equal_by_what_they_ask_for_and_not_by_their_place():
     assert any("Only one scenario has these loads, so they are not compared: mpi" in note for note in found.notes)
 
 
-def test_how_long_a_load_is_measured_makes_it_no_other_one_but_what_is_offered_does():
+def test_what_is_offered_makes_another_load_its_length_does_not():
     longer = "{kind: iperf3, protocol: udp, pattern: transpose, seconds: 30, repeats: 1}"
     offered = "{kind: iperf3, protocol: udp, pattern: transpose, offered_load: 0.5}"
     one = run_of(text_of(FLAT, longer), goodput(9e8), name="flat4")
@@ -236,7 +236,7 @@ def test_how_long_a_load_is_measured_makes_it_no_other_one_but_what_is_offered_d
     ]  # fmt: skip
 
 
-def test_runs_without_a_common_load_are_refused_with_what_each_has():
+def test_runs_without_a_common_load_are_refused_with_theirs():
     other = run_of(text_of(FLAT, MPI), latencies(1, 1), [head(1, "mpi fabric_bench")], name="flat4")
     assert refused(other, torus(4.5e8)) == (
         "these runs cannot be compared, no load is common to two of them: flat4 has mpi fabric_bench; torus4 has "
@@ -259,7 +259,7 @@ def test_nothing_but_failures_is_refused_with_their_reasons():
     assert refused(one, other) == "no run has a figure to compare: iperf3 udp transpose fail: no iperf3"
 
 
-def test_metrics_that_stand_beside_others_are_shown_when_asked_for():
+def test_metrics_beside_others_are_shown_when_asked_for():
     def with_use(run, use):
         run_samples = [*run.samples, Sample("link_use", use, "ratio", {"load": "1", "channel": "s1→s2"}, 0.5)]
         return run_of(text_of(FLAT if run.plan.scenario.name == "flat4" else TORUS, UDP), run_samples, [head()],
@@ -339,7 +339,7 @@ def test_along_a_key_runs_are_one_line_and_repeats_stay_repeats():
     assert refused(*runs, swept="topology.hosts").startswith("4-0: has no number at topology.hosts of its scenario")
 
 
-def test_along_paths_figures_stand_at_the_switches_their_frames_pass():
+def test_along_paths_figures_stand_at_the_switches_passed():
     def pings(far):
         return [
             Sample("rtt_mean", seconds, "s", {"load": "1", "kind": "ping", "src": source, "dst": destination})
@@ -465,7 +465,7 @@ def kernel_run(name, topology, seconds, *, code="testbed", text="{kind: npb, ker
     return run_of(text_of(topology, text), samples, [head(1, "npb CG S")], name=name)
 
 
-def test_kernels_are_compared_by_time_and_by_the_communication_of_the_slowest_rank():
+def test_kernels_are_compared_by_time_and_slowest_communication():
     traced = kernel_run("torus4", TORUS, 3.0, text="{kind: npb, kernel: CG, trace: true}")  # no other load
     found = compare([kernel_run("flat4", FLAT, 2.0), traced])
     assert [(row.metric, row.detail, row.scenario, row.relative and round(row.relative, 9)) for row in found.rows] == [

@@ -77,7 +77,7 @@ def test_what_has_nothing_in_common_is_told(folders):
 
 
 @pytest.mark.slow
-def test_simulations_are_compared_like_runs_also_over_the_injection_rate(folders, tmp_path):
+def test_simulations_are_compared_like_runs_and_over_the_rate(folders, tmp_path):
     _, simulated = folders
     one = simulated("--pattern", "uniform", "--loads", "0.1,0.3")["results"]
     other = simulated("--pattern", "uniform", "--loads", "0.1,0.3", "--packet", "8")["results"]
@@ -92,7 +92,7 @@ def test_simulations_are_compared_like_runs_also_over_the_injection_rate(folders
 OLD = Path(__file__).parents[2] / "data" / "old_simulation"
 
 
-def test_a_simulation_of_the_form_without_a_plan_is_still_read_beside_a_run_of_its_plan(tmp_path):
+def test_a_simulation_without_a_plan_is_read_beside_its_run(tmp_path):
     text = text_of("{kind: mesh, sizes: [2, 2]}", UDP)
     lab = stored(tmp_path / "runs", run_of(text, goodput(4e8), [head()], name="mine"))
     rows = {row["scenario"]: row for row in json.loads(called(lab, OLD, "--metric", "goodput").stdout)["rows"]}

@@ -48,7 +48,7 @@ def names_at(topology):
 
 
 @pytest.mark.slow
-def test_steps_are_the_path_and_the_rules_those_that_the_whole_fabric_matches(plan):
+def test_steps_are_the_path_and_the_rules_the_fabric_matches(plan):
     topology = plan.topology
     at, rules = names_at(topology), plan.rules
     for source, destination in itertools.permutations(range(topology.host_count), 2):
@@ -92,7 +92,7 @@ def test_layers_do_change_on_some_path():
     assert any(len(of_path) > 1 for of_path in layers)
 
 
-def test_a_rule_that_is_not_there_leaves_the_rest_of_the_way_without_rules():
+def test_a_missing_rule_leaves_the_rest_without_rules():
     made = plan_of("mesh", sizes=[4])
     assert isinstance(made.vlans, VlanPlan)
     entries = entries_of(made.topology, made.vlans)
@@ -128,7 +128,7 @@ def allowed_hops(routes, channels):
 
 
 @pytest.mark.parametrize("routing", ["{kind: updown}", "{kind: updown, root: s5}", "{kind: tbtp}"])
-def test_the_shorter_path_is_one_that_gets_farthest_and_its_turn_is_forbidden(routing):
+def test_the_shorter_path_gets_farthest_to_a_forbidden_turn(routing):
     made = make_plan(scenario_of(f"{RANDOM}routing: {routing}\nassignment: {{kind: renamed}}"))
     topology, routes, longer = made.topology, made.routes, 0
     assert routes.allowed is not None
@@ -196,7 +196,7 @@ def test_rings_that_go_the_long_way_say_which_rule_sends_them():
 
 
 @pytest.mark.slow
-def test_every_longer_path_of_a_torus_is_blamed_on_a_short_way_through_coordinate_0():
+def test_longer_paths_of_a_torus_are_blamed_on_coordinate_0():
     made = plan_of("torus", sizes=[5, 6])
     longer = 0
     for a, b in itertools.permutations(range(1, 31), 2):
@@ -277,7 +277,7 @@ def with_path(paths, count, source, end, hop):
     return Paths(start, np.concatenate(rows).astype(np.int32))
 
 
-def test_a_path_that_the_selection_left_out_and_one_without_a_rule():
+def test_a_path_the_selection_left_out_and_one_without_a_rule():
     made = make_plan(scenario_of(
         "topology: {kind: mesh, sizes: [2, 3]}\nrouting: {kind: updown}\nassignment: {kind: openflow}"))  # fmt: skip
     ways = [channel_between(made.topology, a, b) for a, b in ((1, 2), (2, 4), (4, 3))]

@@ -132,7 +132,7 @@ def test_full_queues_are_no_outage():
     assert (died["frames_lost"], rose["frames_lost"], rose["takeover"]) == (24, 3, None)
 
 
-def test_full_queues_that_lose_more_than_the_death_change_no_take_over():
+def test_queues_that_lose_more_than_the_death_change_nothing():
     """What was sent before the link was dead arrives, and later a queue loses more than the death did."""
     whole = crowded(passage(range(302, 320)), *range(700, 760))
     assert whole.back_after(100.2995, 100.3015) == pytest.approx(0.021)
@@ -148,7 +148,7 @@ def test_a_pair_that_is_not_hit_takes_no_backup_path():
     assert not found.findings
 
 
-def test_datagrams_under_way_are_lost_by_the_death_that_takes_them():
+def test_datagrams_under_way_are_lost_by_the_death():
     plan, outlooks = planned("at 0.1s: down s1-s2", "at 0.3s: up s1-s2", "at 0.6s: down s6-s7")
     (pair, *_) = zip(*outlooks[2].diversion.hit.nonzero(), strict=True)
     status = status_with(heard(100.101), heard(100.301), heard(100.605))

@@ -99,14 +99,14 @@ def test_a_prediction_that_is_met_outweighs_a_busy_machine():
         (0.0, None, [Verdict.INVALID, Verdict.WARN]),
     ],
 )
-def test_a_job_as_fast_as_its_links_allow_outweighs_a_busy_machine(idle, behind, verdict):
+def test_a_job_as_fast_as_its_links_outweighs_a_busy_machine(idle, behind, verdict):
     assert [one for one, _ in judge_processor(idle, 0.69, behind=behind)] == verdict
     # Without times of single messages there is nothing left to warn of.
     alone = [one for one, _ in judge_processor(idle, 0.69, behind=behind, lone=False)]
     assert alone == ([] if behind is not None and behind < 0.2 else verdict)
 
 
-def test_what_is_not_as_fast_as_links_allow_is_told_where_nothing_was_idle():
+def test_slower_than_links_is_told_where_nothing_was_idle():
     assert judge_machine([counted(idle=0.0)], behind=0.125) == [
         (
             Verdict.WARN,
@@ -141,7 +141,7 @@ def test_distance_from_the_prediction(protocol, ratios, count):
     assert [verdict for verdict, _ in findings] == [Verdict.WARN] * count
 
 
-def test_of_flows_that_are_predicted_to_carry_nothing_nothing_is_asked():
+def test_flows_predicted_to_carry_nothing_are_asked_nothing():
     assert judge_prediction("udp", [5.0, 1e9], [0.0, 1e9]) == []
     assert len(judge_prediction("udp", [0.4], [0.8])) == 2
 
@@ -279,7 +279,7 @@ def test_quantiles():
         (0.3, 0.5, 0.94, "a daemon of the switches used 94 % of a processor, and one thread has no more; "),
     ],
 )
-def test_far_below_the_prediction_without_time_left_the_lab_was_too_slow(ratio, idle, daemon, why):
+def test_far_below_the_prediction_and_never_idle_is_too_slow(ratio, idle, daemon, why):
     findings = judge_overload([counted(), counted(idle=idle, daemon=daemon)], [ratio] * 3)
     assert [verdict for verdict, _ in findings] == ([Verdict.INVALID] if why else [])
     if why:
@@ -288,7 +288,7 @@ def test_far_below_the_prediction_without_time_left_the_lab_was_too_slow(ratio, 
 
 
 @pytest.mark.parametrize(("ratio", "too_slow"), [(0.81, False), (0.79, True)])
-def test_a_lab_without_time_left_may_be_a_fifth_below_the_prediction(ratio, too_slow):
+def test_a_lab_never_idle_may_be_a_fifth_below_the_prediction(ratio, too_slow):
     assert bool(judge_overload([counted(idle=0.05)], [ratio] * 3)) == too_slow
 
 

@@ -75,7 +75,7 @@ def test_learning_is_a_plan_of_its_own():
     )
 
 
-def test_each_vlan_has_a_network_of_its_own_and_each_host_an_address_in_it():
+def test_each_vlan_has_a_network_and_each_host_an_address_in_it():
     addresses = [[frames.vlan_address(vlan, host, 16) for host in range(16)] for vlan in range(8)]
     assert str(addresses[0][0]) == "100.64.0.1/27"
     assert len({one.ip for of_vlan in addresses for one in of_vlan}) == 8 * 16
@@ -88,7 +88,7 @@ def test_each_vlan_has_a_network_of_its_own_and_each_host_an_address_in_it():
         frames.vlan_address(600, 0, 4096)
 
 
-def test_a_datagram_frame_is_ipv4_with_a_right_checksum_to_all_of_the_network():
+def test_a_datagram_frame_is_ipv4_with_a_right_checksum():
     address = frames.vlan_address(3, 4, 16)
     made = frames.frame(bytes.fromhex("020000000005"), 13, address)
     assert made[:18].hex() == "ffffffffffff" + "020000000005" + "8100000d" + "0800"
@@ -186,7 +186,7 @@ def bundled(ageing: int = 0) -> Plan:
 
 
 @pytest.mark.parametrize("ageing", [0, 20])
-def test_of_a_bundle_switches_learn_its_number_and_never_a_member(ageing):
+def test_of_a_bundle_switches_learn_its_number_never_a_member(ageing):
     plan = bundled(ageing)
     assert plan.bundles is not None
     assert plan.is_proved
@@ -208,7 +208,7 @@ def test_of_a_bundle_switches_learn_its_number_and_never_a_member(ageing):
     assert {kind for of_port in kinds.values() for kind in of_port.values()} == {"host", "bundle", "trunk"}
 
 
-def test_over_bundles_every_pair_takes_its_path_by_any_member_once():
+def test_over_bundles_every_pair_takes_its_path_by_any_member():
     plan = bundled()
     oracle = taught(plan)
     hosts = range(plan.topology.host_count)
@@ -241,7 +241,7 @@ def test_floods_leave_no_bundle_to_the_table_behind():
     assert sorted(once) == sorted(set(twice))
 
 
-def test_what_a_switch_has_learned_of_a_bundle_is_compared_with_the_plan():
+def test_what_was_learned_of_a_bundle_is_compared_with_the_plan():
     """As version 3.1 dumps it."""
     plan = bundled()
     assert isinstance(plan.vlans, LearningPlan)

@@ -39,7 +39,7 @@ def test_seconds_follow_the_dilation_and_never_below_the_least(dilation, tcp, ud
 
 
 @pytest.mark.slow
-def test_no_fewer_frames_and_round_trips_than_where_the_seconds_are_written():
+def test_no_fewer_frames_and_round_trips_than_with_seconds():
     for dilation in range(1, 151):
         for load in (TCP, UDP):
             found, whole = times(timed(plan_of(dilation), load)), times(load)
@@ -70,14 +70,14 @@ def test_a_frame_more_or_less_puts_no_figure_beyond_the_wire(protocol, dilation)
     assert tuple(times(timed(named, load.spec))) == (1, 3)
 
 
-def test_time_limits_grow_with_the_slowness_of_links_and_never_shrink():
+def test_time_limits_grow_with_slow_links_and_never_shrink():
     assert [time_limit_factor(plan_of(dilation)) for dilation in (1, 150, 300, 7500)] == pytest.approx([1, 1, 2, 50])
     assert time_limit_factor(plan_of(30, "rate: 100 Mbit/s")) == pytest.approx(2.0)
     assert time_limit_factor(plan_of(150, "queue_frames: 1000")) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("given", "limit"), [("", 240.0), (", time_limit: 90", 90.0)])
-def test_a_jobs_time_limit_follows_the_links_unless_the_scenario_names_it(given, limit, monkeypatch):
+def test_a_jobs_time_limit_follows_links_unless_it_is_named(given, limit, monkeypatch):
     """A job that is cut short by a limit written for faster links looks as if it had failed."""
     plan = plan_of(300, load=f"{{kind: mpi, job: fabric_bench{given}}}")
     (load,) = plan.scenario.workloads

@@ -36,7 +36,7 @@ def reading(time: float, *sizes: int, drops: int = 0) -> LinkReadings:
     return LinkReadings(time, 100.0, sizes, frames, (1e6,) * count, (0,) * count, (drops,) * count, (), ())
 
 
-def test_the_busiest_link_counts_between_switches_and_with_all_that_is_on_the_wire():
+def test_the_busiest_link_counts_with_all_that_is_on_the_wire():
     before, after = reading(10.0, 0, 5000, 0), reading(10.5, 10_000, 25_000, 60_000)
     # 20 frames of 1,000 bytes and 24 more each in half a second; the third direction is a host's.
     assert compute_peak_utilisation(before, after, 2) == pytest.approx(20 * 1024 * 8 / 0.5 / 1e6)
@@ -48,7 +48,7 @@ def test_bytes_of_pairs_are_those_since_the_reading_before():
     assert bytes_between(first, last, 2).tolist() == [[0, 250], [0, 0]]
 
 
-def test_what_links_off_save_does_not_depend_on_how_long_loads_took():
+def test_what_links_off_save_does_not_depend_on_how_long():
     plan = plan_of("ring", {"kind": "north_last"}, switches=4)
     rungs = tuple(list_power_levels(plan, of_pattern("all_to_all", plan.topology, 1)))
     off = len(rungs[1].off_links)
@@ -95,7 +95,7 @@ def test_all_that_is_wrong_with_a_rule_is_said_at_once():
     assert Rule(0.5, 0.5).problems() != []
 
 
-def test_a_rule_that_is_wrong_is_refused_before_anything_is_built(tmp_path):
+def test_a_wrong_rule_is_refused_before_anything_is_built(tmp_path):
     (told,) = refused("ring4", "--loop", "--on-above", "0.3", "--results", str(tmp_path))
     assert told.startswith("--off-below: should be above 0 and below --on-above, 0.3,")
     (told,) = refused("ring4", "--loop", "--period", "0", "--results", str(tmp_path))
@@ -158,7 +158,7 @@ def test_frames_are_counted_while_rules_go_and_come(moving, then, verdicts):
     assert [verdict for verdict, _ in FrameLedger(context).close()] == verdicts
 
 
-def test_what_seems_lost_is_looked_at_again_when_rules_have_counted_it(monkeypatch):
+def test_what_seems_lost_is_looked_at_again_when_counted(monkeypatch):
     seen = iter([counts(0, 0, 0), counts(1000, 400, 0), counts(1000, 0, 0)])
     slept: list[float] = []
     monkeypatch.setattr("testbed.experiments.run.loads.context.time.sleep", slept.append)

@@ -61,7 +61,7 @@ def ran(items, folder, **more):
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_projects_tables_are_whole_and_every_number_has_a_method_or_a_reason():
+def test_the_projects_tables_are_whole_with_a_method_or_a_reason():
     items = load_tables()
     rows = [row for item in items for row in item.rows]
     assert {item.name.partition("-")[0] for item in items} == {"k03", "k11", "m07", "mt11", "w09"}
@@ -132,14 +132,14 @@ def test_one_thing_that_is_wrong_is_named_with_its_place(tmp_path, old, new, sen
     assert refusals(tmp_path, ITEM.replace(old, new))[0].startswith(sentence)
 
 
-def test_a_name_in_two_files_and_a_folder_without_tables_are_refused(tmp_path):
+def test_a_name_in_two_files_or_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no table"):
         load_tables(tmp_path)
     (tmp_path / "b.yaml").write_text(ITEM, encoding="utf-8")
     assert refusals(tmp_path, ITEM) == ['papers: two items are called "a1-table1"; each needs a name of its own']
 
 
-def test_items_are_chosen_by_name_or_by_paper_and_unknown_ones_are_named(tmp_path):
+def test_items_are_chosen_by_name_or_paper_unknown_ones_named(tmp_path):
     items = tables(tmp_path)
     assert choose_items(items, ["a1"]) == choose_items(items, ["a1-table1"]) == choose_items(items, []) == items
     with pytest.raises(InputError) as caught:
@@ -150,7 +150,7 @@ def test_items_are_chosen_by_name_or_by_paper_and_unknown_ones_are_named(tmp_pat
     assert len(caught.value.problems) == 2
 
 
-def test_blocks_lie_over_each_other_and_one_with_a_kind_of_its_own_replaces():
+def test_blocks_lie_over_each_other_and_a_kind_replaces():
     below = {"topology": {"kind": "random", "seed": "drawing"}, "routing": {"kind": "sr", "backup": False}}
     found = merge_blocks(below, {"topology": {"switches": 16}, "routing": {"kind": "updown"}})
     assert found["topology"] == {"kind": "random", "seed": "drawing", "switches": 16}
@@ -197,7 +197,7 @@ def test_within_the_tolerance_is_reproduced_and_else_it_differs():
     assert states([row(10)], [10.0001]) == ["differs"]
 
 
-def test_what_the_paper_only_bounds_is_consistent_on_its_side_and_not_reproduced():
+def test_what_the_paper_only_bounds_is_consistent_on_its_side():
     above, below = row(1, relation="above", unit="×"), row(1, relation="below", unit="×")
     assert states([above, above, below, below], [1.5, 1.0, 0.5, 1.5]) == [
         *("consistent", "differs", "consistent", "differs")
@@ -209,7 +209,7 @@ def test_a_bound_of_ours_reproduces_nothing():
     assert states([within, within, within], [20.67, 33.8, 18.9]) == ["consistent", "consistent", "differs"]
 
 
-def test_what_follows_from_the_papers_own_numbers_is_not_reproduced():
+def test_what_follows_from_the_papers_numbers_is_not_reproduced():
     problems: list[Problem] = []
     own = read_call({"run": "own_numbers", "product": [225, 2, 1.8, 2], "over": [1000]}, "how", problems)
     both = read_call(
@@ -255,7 +255,7 @@ def test_a_caveat_is_shown_beside_a_number_that_agrees(tmp_path):
     assert "(1) It could not have failed" in document
 
 
-def test_a_trend_is_the_order_of_the_group_or_the_side_of_a_change():
+def test_a_trend_is_the_groups_order_or_the_side_of_a_change():
     rows = [row(value, group="g") for value in (1, 2, 3)]
     assert states(rows, [2.0, 4.0, 9.0]) == ["trend"] * 3
     assert states(rows, [5.0, 4.0, 9.0]) == ["differs", "differs", "trend"]
@@ -266,7 +266,7 @@ def test_a_trend_is_the_order_of_the_group_or_the_side_of_a_change():
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_run_is_kept_and_what_cannot_be_read_is_run_again(tmp_path, monkeypatch):
+def test_what_was_run_is_kept_and_the_unreadable_run_again(tmp_path, monkeypatch):
     items = tables(tmp_path)
     first = ran(items, tmp_path / "kept")
     assert [result.state for result in first["a1-table1"]] == ["recomputed", "recomputed", "impossible"]
@@ -287,7 +287,7 @@ def test_values_of_other_code_are_not_taken(tmp_path, monkeypatch):
     assert len(list((tmp_path / "kept").iterdir())) == 4
 
 
-def test_a_runner_that_fails_fails_its_rows_and_leaves_the_others(tmp_path, monkeypatch):
+def test_a_failing_runner_fails_its_rows_and_leaves_the_others(tmp_path, monkeypatch):
     def broken(options):
         if options.model == "PC5324":
             raise WorkloadError("no current")

@@ -34,7 +34,7 @@ def selection(kind: str, routing: str, pattern: str, *, slower: bool = False, **
     return select_links(plan.topology, routes_of(plan), matrix(plan.topology, pattern), slower=slower)
 
 
-def test_the_largest_power_of_each_model_is_near_the_one_the_paper_prints():
+def test_the_largest_power_of_a_model_is_near_the_printed_one():
     """Table 2, "Max": its rows, each rounded to 0.1 W a port, come within 2.2 % of it."""
     ports = {"PC5324": 24, "PC6224": 24, "PC6248": 48, "SF-420": 24}
     printed = {"PC5324": 42.9, "PC6224": 91.1, "PC6248": 155.2, "SF-420": 55.4}
@@ -85,7 +85,7 @@ def test_links_of_a_tree_all_stay_on():
     assert set(found.speeds) == {"1G"}
 
 
-def test_a_link_gets_the_lowest_speed_at_which_it_is_no_fuller_than_the_fullest():
+def test_a_link_gets_the_lowest_speed_at_which_it_is_not_fullest():
     """A chain of four switches, all traffic over its first link; the second carries a twentieth, the third nothing."""
     plan = plan_of("mesh", {"kind": "updown"}, sizes=[4])
     traffic = np.zeros((4, 4))
@@ -97,7 +97,7 @@ def test_a_link_gets_the_lowest_speed_at_which_it_is_no_fuller_than_the_fullest(
     assert slow.speeds == ("1G", "100M", "10M")
 
 
-def test_a_routing_that_needs_every_link_is_refused_with_its_own_sentence():
+def test_a_routing_that_needs_every_link_is_refused_by_itself():
     with pytest.raises(InputError, match='"dor" needs a whole torus and here link s1–s5 is dead'):
         selection("torus", "dor", "neighbour", sizes=[4, 4])
 
@@ -112,7 +112,7 @@ def test_progress_counts_the_links():
 
 
 @pytest.mark.parametrize(("routing", "relation"), [("north_last", "trees"), ("sr", "paths"), ("dl", "paths")])
-def test_routes_of_a_part_are_those_of_the_part_in_the_numbers_of_the_whole(routing: str, relation: str):
+def test_routes_of_a_part_are_in_the_numbers_of_the_whole(routing: str, relation: str):
     plan = plan_of("torus", {"kind": routing}, sizes=[4, 3])
     topology = plan.topology
     off = np.zeros(topology.link_count, dtype=bool)
@@ -170,7 +170,7 @@ def test_members_of_a_bundle_go_off_one_by_one():
     assert saved.tolist() == pytest.approx([0, 1.2, 3.6, 2.4])
 
 
-def test_a_bundle_without_traffic_keeps_the_member_that_the_routing_needs():
+def test_an_idle_bundle_keeps_the_member_that_routing_needs():
     plan = three_links(aggregate=True, sizes=[4, 4])
     traffic = np.zeros((16, 16))
     traffic[0, 1] = 1.0

@@ -81,7 +81,7 @@ def test_loads_of_one_title_have_a_row_each():
     ]  # fmt: skip
 
 
-def test_lost_frames_and_broken_connections_fail_and_name_the_pair():
+def test_lost_frames_and_broken_connections_name_the_pair():
     assert loss_findings([loss(), loss()]) == []
     assert loss_findings([loss(), loss(lost=4)]) == [
         (Verdict.FAIL, "4 of 2000 frames were lost, most from h1→h3, from 0.50, 0.50, 0.50 s on")
@@ -163,7 +163,7 @@ def test_what_cannot_be_regulated_is_refused_at_once():
     require_regulable(plan_of("torus", sizes=[3, 3]))
 
 
-def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
+def test_all_that_keeps_a_plan_from_regulation_is_said_at_once():
     text = "topology: {kind: mesh, sizes: [2], parallel_links: 2}\nlinks: {aggregate: true}\n"
     text += "assignment: {kind: openflow}\nengine: vm"
     with pytest.raises(InputError) as refused:
@@ -177,7 +177,7 @@ def test_all_that_keeps_a_plan_from_being_regulated_is_said_at_once():
     ]
 
 
-def test_links_of_bundles_go_off_in_a_model_but_run_at_no_lower_speed(tmp_path):
+def test_links_of_bundles_go_off_but_run_at_no_lower_speed(tmp_path):
     text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\nengine: realtime\n"
     plan = make_plan(parse_scenario(f"{text}workloads: [{{kind: iperf3, protocol: udp}}]", "test"))
     require_regulable(plan)
@@ -189,7 +189,7 @@ def test_links_of_bundles_go_off_in_a_model_but_run_at_no_lower_speed(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_fewer_links_of_a_bundle_carry_less_and_a_bundle_that_is_off_counts_as_it_was():
+def test_fewer_links_carry_less_and_a_bundle_off_counts_as_was():
     text = "topology: {kind: ring, switches: 4, parallel_links: 3}\nlinks: {aggregate: true}\nengine: realtime\n"
     plan = make_plan(parse_scenario(text, "test"))
     off = np.zeros(12, dtype=bool)
@@ -216,7 +216,7 @@ def test_a_ladder_takes_links_of_bundles_one_by_one():
     assert rungs[-1].plan.powered_off is not None
 
 
-def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_path(tmp_path):
+def test_aggregated_links_are_regulated_without_a_controller(tmp_path):
     text = "topology: {kind: ring, switches: 4, parallel_links: 2}\nlinks: {aggregate: true}\n"
     loads = "workloads: [{kind: iperf3, protocol: udp}]\n"
     with pytest.raises(InputError) as refused:
@@ -253,7 +253,7 @@ def test_aggregated_links_are_regulated_without_a_controller_and_off_the_fast_pa
 @pytest.mark.parametrize(("loads", "told"), [
     ("[]", "there is none"), ("[{kind: ping}, {kind: rr, protocol: tcp}]", "there is no load but pings and requests"),
 ])  # fmt: skip
-def test_loads_without_traffic_are_refused_before_anything_is_built(tmp_path, loads, told):
+def test_loads_without_traffic_are_refused_before_building(tmp_path, loads, told):
     words = ["regulate", "ring4", "--results", str(tmp_path), "--set", f"workloads={loads}"]
     with pytest.raises(InputError, match=f"workloads: {told}, so there is no traffic to go by"):
         CliRunner().invoke(app, words, catch_exceptions=False)

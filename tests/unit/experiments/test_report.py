@@ -250,7 +250,7 @@ def test_figures_of_an_invalid_load_are_marked(tmp_path):
     assert "do not use these figures" in text
 
 
-def test_all_that_lies_beside_the_page_is_listed_and_how_to_run_again_told(tmp_path):
+def test_all_beside_the_page_is_listed_and_how_to_run_again(tmp_path):
     run = make_run(tmp_path, samples=flow_samples(), loads=[LOAD], started="2026-11-25T16:00:00")
     run.environment["testbed"] = "9.9.9"
     for name in ("manifest.json", "matrix.bin"):

@@ -87,7 +87,7 @@ def test_round_trips_span_from_min_to_max():
     assert ">min to max</text>" in chart.svg
 
 
-def test_times_that_are_softwares_are_marked_where_they_are_drawn():
+def test_times_that_are_softwares_are_marked_where_drawn():
     trips = [Sample("rtt_mean", 2e-4, "s", {"src": "h1", "dst": "h2", "unheld": "1.00"})]
     assert ">Round-trip time † (µs)</text>" in only(load_charts(trips, "c")).svg
     sizes = [Sample("mpi_latency", 1e-6, "s", {"bytes": size, "unheld": "0.06"}) for size in ("64", "1024")]

@@ -198,7 +198,7 @@ def test_light_colours_tell_their_variable():
     assert len(light) == len(set(light))
 
 
-def test_crowded_switches_say_how_many_hosts_their_dot_stands_for():
+def test_crowded_switches_say_how_many_hosts_a_dot_stands_for():
     assert drawn("crowd").count(">×12</text>") == 9
 
 

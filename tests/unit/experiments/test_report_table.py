@@ -115,7 +115,7 @@ def test_terminal_table_of_samples():
     assert lines[3].split() == ["CPU", "idle", "1", "25", "25", "25", "%"]
 
 
-def test_terminal_table_without_predictions_has_no_column_for_them():
+def test_a_terminal_table_without_predictions_has_no_column():
     assert "predicted" not in printed([sample(1.0)])
 
 
@@ -157,7 +157,7 @@ def test_terminal_table_of_nothing():
     assert printed([]).split() == ["n", "median", "min", "max", "unit"]
 
 
-def test_loads_that_only_samples_name_follow_those_of_the_manifest():
+def test_loads_only_samples_name_follow_those_of_the_manifest():
     heads = load_heads({"loads": [{"load": 2, "kind": "ping"}, "damaged"]}, ["2", "", "7", "7"])
     assert [(head.label, head.title, head.verdict) for head in heads] == [
         ("2", "ping", ""), ("", "whole run", ""), ("7", "load", ""),

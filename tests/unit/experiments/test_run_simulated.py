@@ -99,7 +99,7 @@ def test_tcp_gets_what_is_predicted_of_queues_like_a_labs(tmp_path):
 
 
 @slow_to_compile
-def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_path):
+def test_two_tcp_flows_that_meet_have_a_wire_each(tmp_path):
     text = "topology: {kind: mesh, sizes: [2]}\nengine: simulate\nsimulator: {duration: 2000, warm_up: 1000}\n"
     both = "workloads: [{kind: iperf3, protocol: tcp, pattern: pairwise, repeats: 1}]\n"
     outcome = run_scenario(make_plan(scenario_of(text + both)), tmp_path, say)
@@ -109,7 +109,7 @@ def test_two_tcp_flows_that_meet_have_a_wire_each_but_for_acknowledgements(tmp_p
         assert sample.value == pytest.approx(sample.predicted, rel=0.02)
 
 
-def test_a_short_tcp_load_fills_its_wires_and_the_queues_before_them(tmp_path):
+def test_a_short_tcp_load_fills_wires_and_queues_before_them(tmp_path):
     """Two flows each way over one link, that lossless switches hold back: some thousand frames."""
     text = "topology: {kind: mesh, sizes: [2], hosts_per_switch: 2}\nengine: simulate\n"
     more = "simulator: {flow_control: pause, duration: 40, warm_up: 20, buffer: 16000}\n"
@@ -162,7 +162,7 @@ def test_tcp_is_predicted_for_queues_that_lose_the_new_frame(tmp_path, monkeypat
 @pytest.mark.parametrize(("how", "more"), [
     ("pause", ""), ("pfc", ""), ("pause", "shared: true, "), ("pause", "buffer: 16000, xoff: 3044, "),
 ])  # fmt: skip
-def test_tcp_over_lossless_switches_loses_nothing_and_has_the_fair_share(tmp_path, how, more):
+def test_tcp_over_lossless_switches_loses_nothing_and_is_fair(tmp_path, how, more):
     settings = f"engine: simulate\nsimulator: {{flow_control: {how}, {more}duration: 150, warm_up: 50}}\n"
     outcome = run_scenario(plan_of(settings, TCP), tmp_path, say)
     assert (outcome.verdict, outcome.reasons) == (Verdict.PASS, ())
@@ -213,7 +213,7 @@ def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(tmp_path, more, 
 @pytest.mark.parametrize("load", [
     UDP.replace("}", ", failures: ['at 1s: down s1-s2']}"), "{kind: probe, failures: ['at 1s: down s1-s2']}",
 ])  # fmt: skip
-def test_nothing_fails_in_the_simulator_and_no_controller_is_there(load):
+def test_nothing_fails_in_the_simulator_without_a_controller(load):
     with pytest.raises(InputError) as caught:
         plan_of(MANAGED, UDP, load)
     assert [str(problem) for problem in caught.value.problems] == [
@@ -236,7 +236,7 @@ RING = "topology: {kind: ring, switches: 6, hosts_per_switch: 2}\nrouting: {ring
 ALL = "workloads: [{kind: iperf3, protocol: udp, pattern: all_to_all, offered_load: 4, repeats: 1}]\n"
 
 
-def test_a_declared_deadlock_is_named_and_an_undeclared_one_refused(tmp_path):
+def test_a_declared_deadlock_is_named_an_undeclared_one_refused(tmp_path):
     pause = "simulator: {flow_control: pause, buffer: 6100, duration: 3000, warm_up: 10}\n"
     outcome = run_scenario(make_plan(scenario_of(f"{RING}{pause}{ALL}expect: deadlock\n")), tmp_path, say)
     (reason,) = outcome.reasons

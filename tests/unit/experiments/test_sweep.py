@@ -89,7 +89,7 @@ def states(folder):
     return [entry.state for entry in read_record(folder).entries]
 
 
-def test_every_combination_has_a_result_folder_and_all_are_compared(monkeypatch):
+def test_every_combination_has_a_folder_and_all_are_compared(monkeypatch):
     monkeypatch.setattr("testbed.experiments.compare.figure.FORMATS", ("svg", "pdf"))
     lab, said = Lab(), told()
     outcome = swept(lab, said=said)
@@ -174,7 +174,7 @@ def test_a_broken_run_stops_no_other_and_is_repeated_on_resume(error):
     assert not list((again.folder / "runs").glob(f"*{INCOMPLETE}"))
 
 
-def test_an_interrupted_sweep_leaves_finished_results_and_its_record_and_goes_on_there():
+def test_an_interrupted_sweep_keeps_results_and_goes_on_there():
     lab = Lab(3, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         swept(lab)
@@ -284,7 +284,7 @@ def test_figures_may_change_without_a_run_being_repeated():
     assert outcome.folder == folder
 
 
-def test_a_baseline_of_one_setting_holds_in_bars_and_along_the_axis_of_that_setting():
+def test_a_baseline_of_one_setting_holds_along_its_axis():
     """Along the axis each point refers to that of the baseline's scenario."""
     figures = "[{kind: bars, name: a}, {kind: lines, x: lab.dilation, name: b}]"
     text = SWEEP.replace("[{kind: bars, metrics: [goodput]}]", figures)
@@ -297,7 +297,7 @@ def test_a_baseline_of_one_setting_holds_in_bars_and_along_the_axis_of_that_sett
     assert "relative to ring4" in lines
 
 
-def test_a_figure_that_cannot_be_made_is_a_reserve_and_takes_no_other_with_it():
+def test_a_figure_that_cannot_be_made_takes_no_other_with_it():
     Path("mine.yaml").write_text(
         SWEEP.replace(
             "[{kind: bars, metrics: [goodput]}]", "[{kind: bars, metrics: [godput], name: a}, {kind: bars, name: b}]"
@@ -386,7 +386,7 @@ entries = st.lists(
 
 
 @given(entries)
-def test_what_is_left_is_between_the_shortest_and_the_longest_for_each_run(found):
+def test_what_is_left_is_between_the_shortest_and_the_longest(found):
     done = [entry.seconds for entry in found if entry.state in ("finished", "broken")]
     left = sum(entry.state in ("waiting", "running") for entry in found)
     seconds = seconds_left(found)
@@ -431,7 +431,7 @@ def test_the_command_says_what_came_of_it(monkeypatch):
     assert len(json.loads(compared.stdout)["rows"]) == 4
 
 
-def test_what_to_type_where_a_lab_was_too_slow_is_told_with_the_run(monkeypatch):
+def test_what_to_type_where_a_lab_was_too_slow_is_told(monkeypatch):
     lab = Lab(verdicts={3: Verdict.INVALID}, advice="type: testbed run mesh6 --set lab.dilation=300")
     monkeypatch.setattr(
         "testbed.experiments.sweep.run_sweep", lambda *given, **options: run_sweep(*given, **options, runner=lab)
@@ -470,7 +470,7 @@ def test_settings_are_called_what_the_file_says():
     assert "ring4-slow" in outcome.record.entries[1].folder
 
 
-def test_a_routing_is_called_by_its_kind_alone_whatever_follows_from_it():
+def test_a_routing_is_called_by_its_kind_alone():
     kinds = "set: {routing.kind: [updown, dor, sr], assignment.kind: openflow, lab.dilation: 100}\n"
     Path("mine.yaml").write_text("scenarios: [ring4]\n" + kinds + "figures: [{kind: bars, metrics: [goodput]}]\n")
     outcome = swept(Lab())

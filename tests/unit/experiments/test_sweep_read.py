@@ -68,7 +68,7 @@ def test_what_is_left_out_has_a_default():
     assert found.jobs[0].settings == ()
 
 
-def test_workloads_replace_those_of_every_scenario_and_their_keys_can_be_swept():
+def test_workloads_replace_those_of_every_scenario_and_are_swept():
     found = prepared(
         "scenarios: [ring4, idle]\nworkloads: [{kind: ping, count: 3}, {kind: iperf3, protocol: udp}]\n"
         "set: {workloads.1.pattern: [neighbour, pairwise]}\n"
@@ -142,7 +142,7 @@ figures: [{kind: bar}, {kind: lines}, {kind: bars, x: lab.seed, metric: [goodput
 PACKAGE = Path(__file__).parents[3] / "scenarios"
 
 
-def test_everything_wrong_with_combinations_is_told_at_once_at_the_key_that_causes_it():
+def test_everything_wrong_is_told_at_the_key_that_causes_it():
     assert refusal(
         """
 scenarios: [ring4, mesh6, idle, cyclic]
@@ -180,7 +180,7 @@ def test_a_scenario_without_loads_and_an_unknown_job_are_refused():
     )
 
 
-def test_what_a_job_is_asked_for_is_checked_and_what_it_lacks_is_told(monkeypatch):
+def test_what_a_job_is_asked_for_is_checked_and_its_lacks_told(monkeypatch):
     def lacking(job):
         raise CapabilityError(f"the MPI job {job.name} does not build")
 

@@ -19,7 +19,7 @@ from tests.fabrics import scenario_of
 PLAN = make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"))
 
 
-def test_every_engine_of_a_scenario_runs_and_every_load_has_a_runner():
+def test_every_engine_runs_and_every_load_has_a_runner():
     assert all(isinstance(engine_named(name), Engine) for name in ENGINES)
     assert set(RUNNERS) == set(WORKLOADS)
 

@@ -87,7 +87,7 @@ def test_a_broadcast_from_a_broadcast_address_is_not_learned():
     assert oracle.broadcast(1).received == {0: 1, 2: 1, 3: 1}
 
 
-def test_the_rules_survive_their_text_and_other_masks_are_not_ours():
+def test_the_rules_survive_their_text_and_other_masks_do_not():
     plan = make_plan(scenario_of("topology: {kind: mesh, sizes: [2]}"))
     filters = [rule for rule in plan.rules if rule.priority == 700]
     assert len(filters) == 3 * 2

@@ -66,7 +66,7 @@ def test_partners_of_swing_are_1_1_3_5_apart_and_each_others():
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
-def test_a_message_waits_for_all_that_its_host_has_received_before(name):
+def test_a_message_waits_for_all_its_host_has_received_before(name):
     steps = make_steps(name, 8, 1 << 12)
     waits = waits_of(steps)
     before: dict[int, set[int]] = {message: set() for message in range(len(steps.step))}

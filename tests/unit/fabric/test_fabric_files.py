@@ -107,7 +107,7 @@ def test_a_default_of_graphml_is_what_a_node_has():
     assert read(text) == Graph(switches=("a",), hosts={"a": 1})
 
 
-def test_attributes_of_edges_and_other_attributes_say_nothing_of_hosts():
+def test_attributes_of_edges_say_nothing_of_hosts():
     keys = '<key id="e" for="edge" attr.name="kind"/><key id="o" for="node" attr.name="owner"/>'
     nodes = '<node id="a"><data key="o">host</data></node><node id="b"><data key="e">host</data></node>'
     assert read(graphml(nodes + '<edge source="a" target="b"/>', keys)).switches == ("a", "b")
@@ -259,7 +259,7 @@ def test_a_directed_graph_is_refused():
     assert line.startswith("line 2: is a directed graph; a link carries frames both ways")
 
 
-def test_all_that_is_wrong_with_the_output_of_ibnetdiscover_is_said_at_once():
+def test_all_that_is_wrong_with_ibnetdiscover_is_said_at_once():
     text = (
         '[1] "S-1"[1]\nSwitch 4 "S-1"\n[1] "S-2"[1]\n[1] "S-2"[2]\n[5] "S-2"[3]\n[2] "S-9"[1]\n'
         'Switch 4 "S-2"\n[1] "S-1"[3]\nRt 2 "R-1"\nwhat is this\nCa 2 "H-1"\n[1] "S-1"[4]\n[2] "S-2"[4]\n'
@@ -305,7 +305,7 @@ def scenario_file(folder, path, **more):
     return file
 
 
-def test_a_file_is_found_from_the_folder_of_the_scenario_and_is_no_longer_needed_then(tmp_path, monkeypatch):
+def test_a_file_is_found_from_the_scenarios_folder_and_kept(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     copy = tmp_path / "sub" / "ring.json"
     copy.write_text(json.dumps(nx.node_link_data(nx.cycle_graph(3), edges="links")))

@@ -56,7 +56,7 @@ def test_a_dead_link_is_gone_and_nothing_else():
         assert (getattr(left, field) == getattr(whole, field)).all()
 
 
-def test_a_dead_switch_goes_with_its_hosts_and_links_and_the_others_keep_their_names_and_places():
+def test_a_dead_switch_goes_with_its_links_and_others_stay():
     whole = topology_of("torus", sizes=(3, 3), hosts_per_switch=2)
     left = without(whole, switches=["s3"])
     assert (left.switch_count, left.link_count, left.host_count) == (8, 18 - 4, 16)
@@ -127,7 +127,7 @@ def test_labels_of_a_graph_name_its_switches_too():
 
 
 @pytest.mark.parametrize(("percent", "dead"), [(1.6, 1), (5, 2), (12.5, 4), (14.05, 4), (14.1, 5), (25, 8)])
-def test_a_percentage_is_of_the_links_to_the_nearest_whole_number(percent, dead):
+def test_a_percentage_of_links_is_to_the_nearest_whole_number(percent, dead):
     whole = topology_of("torus", sizes=(4, 4))
     left = without(whole, percent=percent, seed=2)
     assert whole.link_count - left.link_count == len(left.faults) == dead
@@ -200,7 +200,7 @@ def test_a_plane_out_of_range_says_which_there_are():
     assert refusal(whole, ("s1", "s2", 3)) == ["faults.links.0: s1 and s2 have planes 0 to 2, and no plane 3"]
 
 
-def test_a_missing_link_of_a_switch_of_many_names_some_neighbours():
+def test_a_missing_link_of_a_large_switch_names_some_neighbours():
     (line,) = refusal(topology_of("tree", switches=12, arity=11), ("s1", "s1"))
     assert line.endswith("s1 is linked to s2, s3, s4, s5, s6, s7, s8, s9 and 3 more")
     assert refusal(topology_of("flat", hosts=2), ("s1", "s1")) == [

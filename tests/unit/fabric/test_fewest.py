@@ -69,7 +69,7 @@ def some_trees(seed):
 
 
 @pytest.mark.slow
-def test_trees_that_leave_switches_out_need_as_few_vlans_as_trying_every_partition_finds():
+def test_trees_without_some_switches_need_as_few_vlans_as_can_be():
     answers = []
     for seed in range(40):
         trees, links, switches = some_trees(seed)
@@ -80,7 +80,7 @@ def test_trees_that_leave_switches_out_need_as_few_vlans_as_trying_every_partiti
     assert any(1 < vlans < distinct for vlans, distinct in answers)  # merging does pay here
 
 
-def test_three_trees_that_fit_together_in_pairs_may_not_fit_together_all():
+def test_three_trees_that_fit_in_pairs_may_not_fit_together():
     links = np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32)
     assert fewest_of_trees(np.eye(3, dtype=bool), links, 3) == Bounds(2, 2)
 
@@ -97,7 +97,7 @@ SPANNING = [
 
 
 @pytest.mark.parametrize(("kind", "parameters", "route", "options"), SPANNING)
-def test_merging_spanning_trees_never_beats_one_vlan_a_distinct_tree(kind, parameters, route, options):
+def test_merging_spanning_trees_never_beats_one_vlan_a_tree(kind, parameters, route, options):
     topology = topology_of(kind, **parameters)
     routes = route(topology, options)
     links = np.zeros((len(routes.tree_channel), topology.link_count), dtype=bool)
@@ -141,7 +141,7 @@ def test_incomplete_trees_are_merged_where_they_fit():
     assert fewest_fixed(topology, Routes("source_trees", every, parent, every, every)) == Bounds(2, 2)
 
 
-def test_paths_of_a_source_that_are_no_tree_have_no_number_but_a_conflict():
+def test_paths_of_a_source_that_are_no_tree_are_a_conflict():
     topology = topology_of("torus", sizes=(5,), parallel_links=2)
     found = fewest_fixed(topology, route_dor(topology, DorOptions(planes="dest")))
     assert isinstance(found, Conflict)
@@ -204,14 +204,14 @@ def fewest_local_by_trying(topology, routes):
         ("flat", {"hosts": 3}, route_updown, UpDownOptions()),
     ],
 )
-def test_local_vlans_are_as_few_as_trying_every_merging_of_ports_finds(kind, parameters, route, options):
+def test_local_vlans_are_as_few_as_trying_every_merging_finds(kind, parameters, route, options):
     topology = topology_of(kind, **parameters)
     routes = route(topology, options)
     wanted = fewest_local_by_trying(topology, routes)
     assert fewest_renamed(topology, routes) == Bounds(wanted, wanted)
 
 
-def test_ports_that_disagree_in_a_ring_of_five_need_three_local_vlans():
+def test_disagreeing_ports_of_a_ring_of_five_need_three_vlans():
     """No three of them disagree with each other, so only a search can tell."""
     topology = topology_of("complete", switches=6)
     routes = route_direct(topology, DirectOptions())
@@ -227,7 +227,7 @@ def test_one_local_vlan_does_for_a_mesh_whatever_its_size():
     assert fewest_renamed(topology, route_dor(topology, DorOptions())) == Bounds(1, 1)
 
 
-def test_paths_that_need_more_than_the_port_of_arrival_have_a_conflict():
+def test_paths_that_need_more_than_port_of_arrival_conflict():
     topology = topology_of("fat_tree", up=2, down=4, rounds=2)
     found = fewest_renamed(topology, route_fat_tree(topology, FatTreeOptions()))
     assert isinstance(found, Conflict)

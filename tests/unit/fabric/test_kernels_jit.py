@@ -46,7 +46,7 @@ def called(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_kernel_is_compiled_anew_when_one_it_calls_in_another_file_has_changed(tmp_path):
+def test_a_kernel_is_compiled_anew_when_one_it_calls_changed(tmp_path):
     package = tmp_path / "testbed" / "fabric" / "kernels"
     package.mkdir(parents=True)
     copy_jit(package)
@@ -140,7 +140,7 @@ def test_interpreted_and_compiled_kernels_give_the_same():
 
 
 @pytest.mark.slow
-def test_a_small_fabric_is_planned_and_its_lab_begun_without_loading_numba():
+def test_a_small_fabric_is_planned_and_begun_without_numba():
     program = (
         "import sys; from testbed.scenario import find_scenario, load_scenario\n"
         "from testbed.planning import make_plan\n"

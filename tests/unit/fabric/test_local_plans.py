@@ -90,13 +90,13 @@ def test_local_vlans_of_a_corner_and_of_an_inner_switch():
     assert plan.host_vlan[4] == inner[0]
 
 
-def test_vlans_with_the_same_members_are_one_where_their_entries_agree():
+def test_vlans_of_the_same_members_are_one_if_entries_agree():
     plan = assign_renamed(HUB, hub_routes(crossed=False), RenamedOptions())
     at_hub = np.flatnonzero(plan.vlan_switch == 0)
     assert [ports_of(plan, v) for v in at_hub] == [[1, 2, 3, 4], [1, 2, 3], [1, 2, 4]]
 
 
-def test_vlans_with_the_same_members_stay_apart_where_their_entries_do_not_agree():
+def test_vlans_of_the_same_members_stay_apart_if_entries_differ():
     """Step 4 of the paper would merge the ports to s2 and s3, which have the same members: half of the frames that
     one of them brings would go astray."""
     routes = hub_routes(crossed=True)
@@ -139,7 +139,7 @@ def test_more_vlans_than_there_are_identifiers():
 
 
 @pytest.mark.parametrize("assignment", ["renamed", "openflow"])
-def test_a_refusal_names_switch_in_port_and_destination_that_are_really_so(assignment):
+def test_a_refusal_names_switch_in_port_and_destination(assignment):
     routing = ROUTINGS["updown"]
     topology = topology_of("random", switches=24, degree=4, hosts_per_switch=1, seed=5)
     routes = routing.route(topology, routing.options(selection="random", seed=1))
@@ -317,7 +317,7 @@ def test_a_changed_rule_is_noticed():
     assert installed_problems(plan, lines) == ["h1→h3 takes s1→s2 instead of s1→s2 s2→s3"]
 
 
-def test_a_tag_on_links_that_should_have_none_and_a_wrong_priority_are_noticed():
+def test_a_wrong_tag_on_links_and_a_wrong_priority_are_noticed():
     fabric = {"kind": "mesh", "sizes": [2]}
     tagged = scenario_plan(fabric, {"kind": "openflow"})
     untagged = scenario_plan(fabric, {"kind": "renamed"})

@@ -83,7 +83,7 @@ def test_copies_are_counted():
     assert (sent.received, sent.channels) == ({1: 2}, (0, 2))
 
 
-def test_a_broadcast_that_comes_again_and_is_dropped_is_a_difference():
+def test_a_broadcast_that_returns_and_is_dropped_is_a_difference():
     """No host gets it twice; the links have carried it in vain."""
     plan = plan_of("mesh", sizes=[2], parallel_links=2)
     dumped = {f"s{switch + 1}": [format_rule(r) for r in plan.rules if r.switch == switch] for switch in range(2)}

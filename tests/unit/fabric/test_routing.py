@@ -73,7 +73,7 @@ def ring_path(size, source, end, parallel_links=1, **options):
     return names(topology, path(topology, ROUTINGS["dor"].route(topology, DorOptions(**options)), source, end))
 
 
-def test_ties_alternate_between_down_from_even_and_up_from_odd_positions():
+def test_ties_alternate_between_down_from_even_and_up_from_odd():
     assert ring_path(4, 0, 2) == ["s1→s4", "s4→s3"]
     assert ring_path(4, 1, 3) == ["s2→s3", "s3→s4"]
     assert ring_path(4, 2, 0) == ["s3→s2", "s2→s1"]
@@ -98,13 +98,13 @@ def test_dest_uses_plane_one_where_no_wrap_lies_ahead():
     assert ring_path(7, 0, 5, 2, planes="dest") == ["s1→s7", "s7→s6#1"]
 
 
-def test_node_stays_on_plane_zero_where_coordinate_0_is_an_end_of_the_path():
+def test_node_stays_on_plane_zero_if_an_end_has_coordinate_0():
     assert ring_path(7, 0, 5, 2, planes="node") == ["s1→s7", "s7→s6"]
     assert ring_path(7, 5, 0, 2, planes="node") == ["s6→s7", "s7→s1"]
     assert ring_path(7, 0, 5, 2, planes="link") == ["s1→s7#1", "s7→s6#1"]
 
 
-def test_the_way_down_is_by_the_middle_switch_of_the_sources_own_digit():
+def test_the_way_down_is_by_the_switch_of_the_sources_digit():
     topology = topology_of("fat_tree_14")
     routes = ROUTINGS["fat_tree"].route(topology, FatTreeOptions())
     for source in range(topology.host_count):
@@ -128,7 +128,7 @@ def test_no_transit_never_passes_through_coordinate_0(size):
     ("torus", {"sizes": (8, 8)}), ("torus", {"sizes": (5, 4, 3)}), ("torus", {"sizes": (6, 2), "parallel_links": 3}),
     ("ring", {"switches": 7}), ("mesh", {"sizes": (4, 4)}),
 ])  # fmt: skip
-def test_datelines_keep_the_shortest_ways_in_two_layers_without_a_cycle(kind, shape):
+def test_datelines_keep_shortest_ways_in_two_layers_acyclic(kind, shape):
     blocks = {"topology": {"kind": kind, **shape}, "assignment": {"kind": "openflow"}}
     plan = make_plan(scenario_of({**blocks, "routing": {"kind": "dor", "ring": "datelines"}}))
     topology, channels = plan.topology, len(plan.topology.channel_source)
@@ -169,7 +169,7 @@ def test_the_choice_of_longer_paths_is_noted(parallel_links, options, noted):
     assert all("rings of 5" in note for note in routes.notes)
 
 
-def test_ties_that_go_upward_make_rings_of_four_cyclic_so_auto_avoids_transit():
+def test_upward_ties_make_rings_of_four_cyclic_so_auto_avoids():
     topology = topology_of("torus", sizes=(4, 4))
     assert ROUTINGS["dor"].route(topology, DorOptions(ties="positive")).notes
     assert not ROUTINGS["dor"].route(topology, DorOptions()).notes
@@ -199,7 +199,7 @@ def test_parallel_links_of_a_fat_tree_share_the_leaves():
 
 
 @pytest.mark.parametrize(("parallel_links", "planes"), [(2, [0, 0]), (3, [0, 0]), (4, [0, 2]), (5, [0, 2])])
-def test_of_four_parallel_links_and_more_sources_take_turns_at_pairs_of_them(parallel_links, planes):
+def test_sources_take_turns_at_pairs_of_four_parallel_links(parallel_links, planes):
     topology = topology_of("ring", switches=6, parallel_links=parallel_links)
     assert plane_groups(topology, np.arange(6, dtype=np.int32), 2).tolist() == planes * 3
     routes = ROUTINGS["dor"].route(topology, DorOptions(ring="two_trees"))

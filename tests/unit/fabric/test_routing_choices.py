@@ -65,7 +65,7 @@ def test_the_sets_are_the_next_hops_of_all_shortest_paths():
                 assert some == [c for c in leaving if near[int(topology.channel_target[c])] == near[switch] - 1]
 
 
-def test_a_hash_spreads_flows_evenly_and_a_seed_or_port_gives_other_paths():
+def test_a_hash_spreads_flows_and_another_seed_gives_other_paths():
     topology = topology_of("myrinet_clos", leaves=24, roots=8, hosts_per_leaf=1)
     ways = [route_ecmp(topology, EcmpOptions(**options)) for options in ({}, {"seed": 2}, {"source_port": 50000})]
     assert all(not np.array_equal(one.paths.hop, other.paths.hop) for one, other in itertools.combinations(ways, 2))
@@ -86,7 +86,7 @@ def test_ecmp_without_alternatives_says_so_and_is_one_path():
     assert plan_of("myrinet_clos", {"kind": "ecmp"}).routes.notes == ()
 
 
-def test_ecmp_is_deadlock_free_on_a_clos_and_refused_with_the_cycle_on_a_mesh_whatever_the_hash_draws():
+def test_ecmp_is_deadlock_free_on_a_clos_and_refused_on_a_mesh():
     assert plan_of("fat_tree", {"kind": "ecmp"}, up=2, down=2, rounds=3).is_proved
     for seed in range(3):
         plan = plan_of("mesh", {"kind": "ecmp", "seed": seed}, sizes=[2, 3])
@@ -107,7 +107,7 @@ def test_paths_that_are_not_among_the_choices_are_found():
     assert set(violation.witness) == {f"s{a + 1}→s{b + 1}" for a, b in np.argwhere(hops > shortest)}
 
 
-def test_a_plan_without_tables_is_built_by_no_engine_and_written_for_no_switch():
+def test_a_plan_without_tables_is_built_and_written_for_nothing():
     plan = make_plan(scenario_of({"topology": CLOS, "routing": {"kind": "ecmp"}}))
     assert (plan.is_proved, plan.rules) == (True, ())
     with pytest.raises(InputError, match=r'assignment.kind: "model" has no tables .* set engine: simulate'):
@@ -116,7 +116,7 @@ def test_a_plan_without_tables_is_built_by_no_engine_and_written_for_no_switch()
     assert [violation.invariant for violation in named.violations] == ["switch model"]
 
 
-def test_the_trees_of_shortest_path_bridging_are_shortest_and_the_way_back_is_the_way_there():
+def test_trees_of_shortest_path_bridging_are_shortest_both_ways():
     for topology in (*atlas_fabrics()[::67], *random_fabrics(4)):
         graph = graph_of(topology)
         for algorithm in (1, 2, 7, 16):
@@ -143,7 +143,7 @@ def test_each_algorithm_takes_the_lowest_masked_identifiers():
     assert rank_bridges(4, 0xFF).tolist() == [3, 2, 1, 0]
 
 
-def test_valiant_goes_by_a_drawn_switch_and_has_no_cycle_for_any_drawing():
+def test_valiant_goes_by_a_drawn_switch_and_has_no_cycle():
     for topology in random_fabrics(4):
         for drawn_for in ("destination", "pair"):
             kind = ROUTINGS["valiant"]
@@ -156,7 +156,7 @@ def test_valiant_goes_by_a_drawn_switch_and_has_no_cycle_for_any_drawing():
     assert len(plan.routes.paths.hop) > len(direct.routes.paths.hop)
 
 
-def test_analyse_expects_the_mean_of_all_choices_and_a_simulation_the_drawn_paths():
+def test_analyse_expects_the_mean_and_a_simulation_drawn_paths():
     plan = plan_of("myrinet_clos", {"kind": "ecmp"}, leaves=4, roots=4, hosts_per_leaf=4)
     (found,) = analyse(plan).loads
     assert (found.expected, found.max, found.saturation) == (True, 12.0, 1.0)

@@ -122,7 +122,7 @@ def test_one_layer_of_lturn_is_lturn_routing():
     ("variant", "down_up_forbidden"),
     [("ud", [True, True, True, True]), ("ud_du", [True, False] * 2), ("ud_below_du", [True, False, False, False])],
 )
-def test_a_path_descends_one_layer_at_each_forbidden_turn_and_only_there(variant, down_up_forbidden):
+def test_a_path_descends_a_layer_at_each_forbidden_turn_only(variant, down_up_forbidden):
     topology = irregular(40, 3)
     up = upward_channels(topology)
     descents = 0
@@ -134,7 +134,7 @@ def test_a_path_descends_one_layer_at_each_forbidden_turn_and_only_there(variant
     assert descents > 100
 
 
-def test_the_turns_of_a_layer_are_those_it_keeps_and_those_it_sends_down():
+def test_the_turns_of_a_layer_are_those_it_keeps_and_sends_down():
     topology = irregular()
     before, _ = all_turns(topology)
     channels = len(topology.channel_source)
@@ -164,7 +164,7 @@ def lengths_by_start_layer(topology, turns, layers):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_candidates_are_those_of_the_papers_search_by_start_layer(variant):
+def test_candidates_are_those_of_the_papers_search_by_layer(variant):
     """Steps 1–3: the length is that of start layer n−1; once a start layer has no path so long, no lower one has."""
     layers, topology = 3, irregular(16, 3)
     turns = descending_turns(topology, variant, layers)
@@ -184,7 +184,7 @@ def is_acyclic(edges):
 @pytest.mark.parametrize(
     "topology", [topology_of("torus", sizes=[5, 5]), irregular(32, 3, 2), topology_of("complete", switches=6)]
 )
-def test_lash_puts_each_path_into_the_first_layer_without_a_cycle(topology):
+def test_lash_puts_paths_into_the_first_layer_without_a_cycle(topology):
     """Replayed pair by pair on graphs of networkx."""
     layers: list[set[tuple[int, int]]] = [set() for _ in range(8)]
     for path in hops_of(topology, route_lash(topology, LashOptions())):
@@ -221,7 +221,7 @@ def test_too_few_layers_are_refused_with_the_number_needed(name, options, needed
     )
 
 
-def test_where_more_layers_are_needed_than_there_are_priorities_no_number_is_proposed():
+def test_where_layers_exceed_priorities_no_number_is_proposed():
     topology = topology_of("torus", sizes=[16, 16])
     with pytest.raises(InputError) as error:
         route("dfsssp", topology)
@@ -303,7 +303,7 @@ def test_the_next_hop_depends_on_arrival_and_destination(name):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 8])
-def test_with_nue_the_next_virtual_channel_depends_on_the_destination_alone(layers):
+def test_with_nue_the_next_channel_depends_on_destination_alone(layers):
     topology = irregular(40)
     routes = route_nue(topology, NueOptions(layers=layers))
     assert not isinstance(forwarding_table(topology, routes, by_arrival=False), Conflict)
@@ -320,7 +320,7 @@ def test_nue_divides_the_destinations_evenly_among_neighbours():
     assert layer_of_end.tolist() == [0, 0, 1, 1, 1, 2, 2, 3, 3, 0]
 
 
-def test_nue_with_more_layers_than_destinations_keeps_the_number_asked_for():
+def test_nue_with_more_layers_than_destinations_keeps_the_number():
     topology = topology_of("ring", switches=3)
     routes = route_nue(topology, NueOptions(layers=8))
     assert routes.layers == 8
@@ -335,7 +335,7 @@ def test_nue_says_how_many_next_hops_are_escape_paths():
     assert route_nue(topology, NueOptions(layers=1)).notes == ()
 
 
-def test_nue_spends_no_turn_on_a_switch_without_hosts_that_is_cut_off():
+def test_nue_spends_no_turn_on_a_cut_off_hostless_switch():
     """In this fabric twelve escape paths would be needed to reach all switches, none to reach all hosts."""
     topology = random_fabric(42)
     routes = route_nue(topology, NueOptions(layers=1))

@@ -63,7 +63,7 @@ def tree_links(topology, **options):
     return sorted(topology.channel_name(2 * link) for link in used.pop())
 
 
-def test_of_several_shortest_ways_to_the_root_the_neighbour_with_the_lowest_number_is_taken():
+def test_of_several_ways_to_the_root_the_lowest_number_is_taken():
     topology = fabric_of_pairs([(0, 2), (0, 1), (3, 2), (1, 3)], [1] * 4)
     assert tree_links(topology) == ["s1→s2", "s1→s3", "s2→s4"]
 
@@ -109,7 +109,7 @@ def test_a_whole_grid_is_routed_in_dimension_order(kind, parameters):
     assert not north_last(topology).tree_channel.min(initial=-1) < -1
 
 
-def test_a_path_steps_south_at_the_gap_crosses_in_the_next_row_and_goes_on():
+def test_a_path_steps_south_at_the_gap_and_crosses_in_that_row():
     topology = broken("mesh", ("s10", "s11"), sizes=(4, 4))
     routes = north_last(topology)
     assert names(topology, path(topology, routes, 8, 11)) == ["s9→s10", "s10→s6", "s6→s7", "s7→s8", "s8→s12"]
@@ -119,7 +119,7 @@ def test_a_path_steps_south_at_the_gap_crosses_in_the_next_row_and_goes_on():
     assert routes.notes == ()
 
 
-def test_a_gap_in_the_southernmost_row_is_passed_on_its_north_side():
+def test_a_gap_in_the_southernmost_row_is_passed_on_its_north():
     topology = broken("mesh", ("s2", "s3"), sizes=(4, 4))
     routes = north_last(topology)
     assert names(topology, path(topology, routes, 0, 3)) == ["s1→s2", "s2→s6", "s6→s7", "s7→s8", "s8→s4"]
@@ -138,7 +138,7 @@ def test_one_dead_x_link_anywhere_leaves_a_mesh_proved(sizes):
         assert relations(topology, routes)["N×N→C"] is None
 
 
-def test_several_dead_x_links_are_passed_or_refused_with_a_sentence():
+def test_several_dead_x_links_are_passed_or_refused_by_sentence():
     draw = random.Random(5)
     whole = topology_of("mesh", sizes=(5, 4), parallel_links=2)
     rows = [(a, b) for a, b in whole.links[whole.plane == 0].tolist() if b == a + 1]
@@ -234,7 +234,7 @@ def test_dead_links_in_several_rings_and_dimensions_are_proved(rings):
 
 
 @pytest.mark.parametrize("size", range(3, 9))
-def test_two_trees_a_ring_and_one_on_a_line_take_one_vlan_less_than_a_whole_torus(size):
+def test_two_trees_a_ring_and_one_a_line_take_one_vlan_less(size):
     for dimension, taken in ((0, 2 * size - 1), (1, 2 * size)):
         for y in range(size):
             far = switch_at((size, size), *((2, y) if dimension == 0 else (1, (y + 1) % size)))
@@ -251,7 +251,7 @@ def test_two_trees_take_a_torus_of_two_links_a_pair():
         north_last(topology_of("torus", sizes=(4, 4)), ring="two_trees")
 
 
-def test_a_pair_that_lost_one_of_its_links_cuts_the_ring_only_where_a_link_is_missing():
+def test_a_pair_without_one_link_cuts_the_ring_where_it_lacks():
     whole = topology_of("torus", sizes=(6, 6), parallel_links=2)
     topology = apply_faults(whole, Faults(links=(("s1", "s2", 1),)))
     routes = north_last(topology)
@@ -310,7 +310,7 @@ def test_keys_have_the_relation_they_are_made_for(kind, parameters):
     assert found["destination"]["C×N→C"] is None
 
 
-def test_source_keys_above_the_leaf_cannot_be_told_by_the_port_where_there_are_more_lower_links():
+def test_source_keys_above_the_leaf_need_as_many_lower_links():
     for up, down, rounds in ((2, 4, 2), (2, 3, 3)):
         topology = topology_of("fat_tree", up=up, down=down, rounds=rounds)
         conflict = relations(topology, route_fat_tree(topology, FatTreeOptions()))["C×N→C"]
@@ -333,7 +333,7 @@ def test_the_in_port_alone_chooses_the_way_up():
     assert len(next_up) == 16 * 4 + 8 * 4
 
 
-def test_the_destination_key_spreads_the_hosts_of_a_leaf_over_the_roots():
+def test_the_destination_key_spreads_a_leafs_hosts_over_roots():
     topology = topology_of("myrinet_clos", leaves=3, roots=4, hosts_per_leaf=4)
     routes = route_fat_tree(topology, FatTreeOptions("destination"))
     over = [[int(topology.channel_target[path(topology, routes, s, end)[0]]) for s in range(4)] for end in range(4, 8)]
@@ -342,7 +342,7 @@ def test_the_destination_key_spreads_the_hosts_of_a_leaf_over_the_roots():
 
 @pytest.mark.parametrize("key", ["source", "in_port", "destination"])
 @pytest.mark.parametrize(("leaves", "roots", "hosts"), [(4, 4, 4), (5, 3, 7), (2, 6, 4)])
-def test_up_links_of_a_clos_carry_numbers_of_hosts_that_differ_by_one_at_most(key, leaves, roots, hosts):
+def test_up_links_of_a_clos_carry_numbers_that_differ_by_one(key, leaves, roots, hosts):
     topology = topology_of("myrinet_clos", leaves=leaves, roots=roots, hosts_per_leaf=hosts)
     load = channel_load(topology, route_fat_tree(topology, FatTreeOptions(key)))
     rises = topology.levels[topology.channel_target] > 0
@@ -362,14 +362,14 @@ def test_up_links_of_a_clos_carry_numbers_of_hosts_that_differ_by_one_at_most(ke
         ("direct", ("complete", ("s1", "s4"), {"switches": 5}), "complete and here link s1–s4"),
     ],
 )
-def test_a_routing_of_whole_fabrics_names_the_dead_link_and_what_to_use(name, topology, words):
+def test_a_routing_of_whole_fabrics_names_the_dead_link(name, topology, words):
     kind, link, parameters = topology
     assert refusal(broken(kind, link, **parameters), name) == (
         f'routing.kind: "{name}" needs a whole {words} is dead; "updown", "tbtp" and "sr" route whatever is left'
     )
 
 
-def test_pairs_with_fewer_parallel_links_than_others_keep_to_those_they_have():
+def test_pairs_with_fewer_parallel_links_keep_to_those_they_have():
     topology = fabric_of_pairs([(0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 3)], [1] * 4)
     routes = ROUTINGS["tree"].route(topology, TreeOptions())
     assert vlans_when_proved(topology, routes) > 1

@@ -55,7 +55,7 @@ def paths_of(paths):
 # --- up*/down* -------------------------------------------------------------------------------------------------------
 
 
-def test_up_is_nearer_to_the_root_and_the_lower_number_on_one_level():
+def test_up_is_nearer_to_the_root_then_the_lower_number():
     topology = one_host_each([(0, 1), (0, 2), (1, 2), (2, 3)])
     up = {topology.channel_name(channel) for channel in np.flatnonzero(upward_channels(topology))}
     assert up == {"s2→s1", "s3→s1", "s3→s2", "s4→s3"}
@@ -86,7 +86,7 @@ FABRICS = (
 
 @pytest.mark.parametrize("root", [0, 5])
 @pytest.mark.parametrize(("kind", "parameters"), FABRICS)
-def test_next_hops_by_destination_go_down_where_a_way_down_is_left_and_up_elsewhere(kind, parameters, root):
+def test_next_hops_by_destination_go_down_if_they_can_else_up(kind, parameters, root):
     topology = topology_of(kind, **parameters)
     up = upward_channels(topology, root)
     routes = route_updown(topology, UpDownOptions(root=topology.switch_name(root), next_hop="destination"))
@@ -107,7 +107,7 @@ def test_next_hops_by_destination_go_down_where_a_way_down_is_left_and_up_elsewh
             assert len(path) == fewest[int(topology.host_switch[source])]
 
 
-def test_next_hops_by_destination_fit_static_entries_and_take_turns_over_what_is_alike():
+def test_next_hops_by_destination_fit_entries_and_take_turns():
     text = "topology: {kind: random, switches: 20, degree: 4, seed: 1}\nassignment: {kind: static}\n"
     with pytest.raises(InputError, match=r'or "updown" with next_hop: destination'):
         make_plan(scenario_of(text + "routing: {kind: updown}"))
@@ -144,7 +144,7 @@ def test_an_unknown_start_of_segments_is_told():
     assert str(error.value) == 'routing.start: there is no switch "spine".'
 
 
-def test_a_root_may_have_the_name_of_the_file_the_fabric_comes_from():
+def test_a_root_may_have_the_name_of_the_fabrics_file():
     topology = topology_of("graph", switches=("left", "right", "top"), links=(("left", "right"), ("right", "top")))
     assert upward_channels(topology, 2).sum() == 2
     assert route_updown(topology, UpDownOptions(root="top")).allowed is not None
@@ -185,7 +185,7 @@ def slow_tree_based(topology):
 
 
 @pytest.mark.slow
-def test_the_order_of_switches_is_that_of_the_algorithm_done_slowly():
+def test_the_order_of_switches_is_that_of_the_slow_algorithm():
     for topology in random_fabrics()[:20]:
         prohibited, _ = prohibited_turns(topology, tree_based_turns(topology, 0))
         assert prohibited == 2 * slow_tree_based(topology)
@@ -223,7 +223,7 @@ def segments_of(topology, start=0):
     return names, [topology.switch_name(switch) for switch in np.flatnonzero(entrance)]
 
 
-def test_the_first_segment_is_the_shortest_cycle_through_the_start_and_the_next_the_shortest_ear():
+def test_the_first_segment_is_the_shortest_cycle_then_an_ear():
     topology = one_host_each([(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 3), (1, 5), (5, 6), (6, 0), (0, 2)])
     assert segments_of(topology)[0] == [
         ["s1→s2", "s2→s3", "s3→s1"],
@@ -233,7 +233,7 @@ def test_the_first_segment_is_the_shortest_cycle_through_the_start_and_the_next_
     ]
 
 
-def test_each_part_behind_a_bridge_is_entered_where_the_bridge_ends():
+def test_each_part_behind_a_bridge_is_entered_at_its_end():
     topology = one_host_each([(5, 4), (4, 3), (3, 5), (2, 5), (0, 1), (1, 2), (2, 0), (4, 6)])
     assert segments_of(topology) == ([["s1→s2", "s2→s3", "s3→s1"], ["s6→s5", "s5→s4", "s4→s6"]], ["s6", "s7"])
 
@@ -244,7 +244,7 @@ def test_a_segment_prohibits_one_turn_both_ways_at_its_middle():
     assert forbidden(topology, segment_turns(topology, 0)) == {("s2→s3", "s3→s4"), ("s4→s3", "s3→s2")}
 
 
-def test_a_unitary_segment_prohibits_all_turns_with_earlier_segments_at_one_end():
+def test_a_unitary_segment_prohibits_turns_at_one_end():
     topology = complete(4)  # s1 s2 s3, then s4 by two links; s3–s4 is left
     turns = forbidden(topology, segment_turns(topology, 0))
     assert turns == {
@@ -254,7 +254,7 @@ def test_a_unitary_segment_prohibits_all_turns_with_earlier_segments_at_one_end(
     }
 
 
-def test_unitary_segments_come_last_or_as_soon_as_their_ends_are_visited():
+def test_unitary_segments_come_last_or_once_ends_are_visited():
     # s1 s2 s3 s4 with s1–s3 across, then s5 between s2 and s3: what it adds at s3 is later than s1–s3 or earlier.
     topology = one_host_each([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 4), (4, 2)])
     last, soon = (forbidden(topology, segment_turns(topology, 0, unitary=when)) for when in ("last", "soon"))
@@ -271,7 +271,7 @@ def test_unitary_segments_come_last_or_as_soon_as_their_ends_are_visited():
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_unitary_segments_as_soon_as_can_be_leave_no_cycle_and_every_pair_a_path(seed):
+def test_early_unitary_segments_leave_no_cycle_and_every_path(seed):
     topology = random_fabrics()[5 * seed]
     turns = segment_turns(topology, 0, unitary="soon")
     assert on_cycles(turns.start, turns.following).sum() == 0
@@ -289,7 +289,7 @@ def test_two_parallel_links_are_a_segment():
     assert forbidden(topology, segment_turns(topology, 0)) == {("s1→s2", "s2→s1#1"), ("s1→s2#1", "s2→s1")}
 
 
-def test_the_shortest_segments_of_a_mesh_prohibit_the_turns_of_up_down():
+def test_the_shortest_segments_of_a_mesh_are_as_up_down():
     mesh = topology_of("mesh", sizes=(8, 8))
     up = upward_channels(mesh)
     before, after = all_turns(mesh)
@@ -314,7 +314,7 @@ def test_rows_of_a_mesh_lean_left_and_right_in_turn():
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_rows_leave_no_cycle_and_every_pair_a_path_where_links_are_dead(seed):
+def test_rows_leave_no_cycle_and_every_path_with_dead_links(seed):
     grid = topology_of(("mesh", "torus")[seed % 2], sizes=(6, 5), parallel_links=1 + seed % 4 // 2)
     living = apply_faults(grid, Faults(percent=4 + seed / 4, seed=seed))
     turns = segment_turns(living, 0, by_rows=True)
@@ -322,7 +322,7 @@ def test_rows_leave_no_cycle_and_every_pair_a_path_where_links_are_dead(seed):
     assert check_routes(living, route_sr(living, SrOptions(segments="rows"))) == []
 
 
-def test_rows_are_refused_where_there_are_none_or_a_start_is_given():
+def test_rows_are_refused_without_any_or_with_a_start():
     with pytest.raises(InputError) as caught:
         route_sr(topology_of("mesh", sizes=(3, 3, 3)), SrOptions(start="s2", segments="rows"))
     assert [str(problem) for problem in caught.value.problems] == [
@@ -332,7 +332,7 @@ def test_rows_are_refused_where_there_are_none_or_a_start_is_given():
 
 
 @pytest.mark.parametrize("size", [4, 5])
-def test_loops_joined_by_a_bridge_have_no_cycle_however_they_are_numbered(size):
+def test_loops_joined_by_a_bridge_are_acyclic_in_any_numbering(size):
     loop, other = [(0, 1), (1, 2), (2, 0)], list(itertools.combinations(range(3, 3 + size), 2))
     draw = random.Random(size)
     for _ in range(200):
@@ -358,7 +358,7 @@ def shortest_without(topology, turns, source, end, links):
     return nx.shortest_path_length(graph, "source", "end") - 1 if nx.has_path(graph, "source", "end") else None
 
 
-def test_a_backup_is_the_shortest_legal_path_without_a_link_of_the_first_where_there_is_one():
+def test_a_backup_is_the_shortest_legal_path_off_the_first():
     found = 0
     for topology in [topology_of("torus", sizes=(4, 4)), *random_fabrics()[:60:6]]:
         routes = route_sr(topology, SrOptions())
@@ -407,7 +407,7 @@ def test_the_reconstruction_is_called_one():
     assert "reconstruction, not verified" in ROUTINGS["lturn"].summary
 
 
-def test_left_first_turns_leave_no_turn_that_could_be_allowed_as_well():
+def test_left_first_leaves_no_turn_that_could_be_allowed_too():
     for topology in random_fabrics()[::25]:
         before, after = all_turns(topology)
         allowed = left_first_turns(topology, 0)
@@ -441,7 +441,7 @@ def test_a_ring_of_left_first_turns_depends_on_the_root():
 # --- counting --------------------------------------------------------------------------------------------------------
 
 
-def test_prohibited_turns_counts_ordered_turns_that_are_no_u_turns():
+def test_prohibited_turns_counts_ordered_turns_but_u_turns():
     topology = one_host_each(RING)
     before, after = all_turns(topology)
     everything = allow(topology, np.ones(len(before), dtype=bool), before, after)

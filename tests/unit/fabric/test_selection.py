@@ -79,7 +79,7 @@ def test_options_out_of_range_and_a_misspelt_selection_are_named():
     assert problem.endswith('Did you mean "sancho"?')
 
 
-def test_candidates_that_fit_no_memory_are_refused_with_a_number_that_fits(monkeypatch):
+def test_candidates_beyond_memory_are_refused_with_what_fits(monkeypatch):
     topology = two_ways()
     monkeypatch.setattr(selection, "_MAX_CANDIDATE_HOPS", 10)
     with pytest.raises(InputError) as caught:
@@ -153,7 +153,7 @@ def test_random_draws_differ_by_seed_and_by_pair():
     assert forth.tolist() != (back[::-1] ^ 1).tolist()
 
 
-def test_deleting_paths_through_the_most_loaded_channel_spreads_them():
+def test_deleting_paths_through_the_fullest_channel_spreads_them():
     # Pairs 0→5 and 1→5 can all go over 2; 0→5 over 3 as well, 1→5 over 4 as well.
     topology = fabric_of_pairs([(0, 2), (1, 2), (2, 5), (0, 3), (3, 5), (1, 4), (4, 5)], [1, 1, 0, 0, 0, 1])
     paths = select_paths(topology, turns_of(topology), options("sancho"))
@@ -233,7 +233,7 @@ def test_a_search_that_turns_back_too_often_says_that_it_gave_up(monkeypatch):
         select_paths(topology, turns, options("tree"))
 
 
-def test_a_source_without_a_tree_is_named_with_a_switch_that_is_cut_off():
+def test_a_source_without_a_tree_is_named_with_one_cut_off():
     topology, turns, _ = misleading(with_other_ways=False)
     select_paths(topology, turns, options("balanced"))
     with pytest.raises(InputError) as caught:
@@ -244,7 +244,7 @@ def test_a_source_without_a_tree_is_named_with_a_switch_that_is_cut_off():
     )
 
 
-def test_a_tree_keeps_clear_of_loaded_channels_where_paths_stay_as_short():
+def test_a_tree_avoids_loaded_channels_if_paths_stay_as_short():
     pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (0, 4), (0, 5)]
     topology = fabric_of_pairs(pairs, [0, 0, 0, 1, 1, 1])
     up = upward_channels(topology)
@@ -254,7 +254,7 @@ def test_a_tree_keeps_clear_of_loaded_channels_where_paths_stay_as_short():
     assert first == {1, 2}
 
 
-def test_planned_with_the_fixed_assignment_a_tree_of_every_source_fits_any_fabric():
+def test_with_fixed_assignment_a_tree_of_sources_fits_any_fabric():
     parameters = {"switches": 12, "degree": 3, "seed": 2}
     plan = plan_of("random", {"kind": "updown", "selection": "tree"}, **parameters)
     assert plan.violations == ()

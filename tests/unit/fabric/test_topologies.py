@@ -88,7 +88,7 @@ def test_counts_before_and_after_building(kind, parameters, switches, pairs, hos
 
 
 @pytest.mark.parametrize(("kind", "parameters", "switches", "pairs", "hosts"), EXAMPLES)
-def test_ports_count_from_one_hosts_first_and_channels_come_in_pairs(kind, parameters, switches, pairs, hosts):
+def test_ports_count_from_one_and_channels_come_in_pairs(kind, parameters, switches, pairs, hosts):
     del switches, pairs, hosts
     topology = topology_of(kind, **parameters)
     for switch in range(topology.switch_count):

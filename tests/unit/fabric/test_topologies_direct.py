@@ -125,7 +125,7 @@ def test_a_degree_above_the_ports_of_the_switch_is_found():
 
 @pytest.mark.parametrize("arrangement", ["palm_tree", "consecutive"])
 @pytest.mark.parametrize(("routers", "links"), [(4, 2), (2, 1), (3, 2), (1, 5), (6, 3)])
-def test_every_two_groups_have_one_link_and_every_router_its_global_links(routers, links, arrangement):
+def test_every_two_groups_have_one_link_and_routers_globals(routers, links, arrangement):
     topology = topology_of("dragonfly", routers=routers, global_links=links, arrangement=arrangement)
     groups = routers * links + 1
     group = topology.links // routers

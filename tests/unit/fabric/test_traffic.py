@@ -73,7 +73,7 @@ def test_pairs_and_a_matrix_are_a_pattern(tmp_path):
     assert [load.spec.pattern for load in scenario.workloads] == ["pairs:h1>h2,h3>h1"] * 2 + ["pairs:h2>h1"]
 
 
-def test_amounts_of_a_matrix_are_kept_where_flows_are_sent_at_a_rate(tmp_path):
+def test_amounts_of_a_matrix_are_kept_where_flows_have_a_rate(tmp_path):
     """Two flows over one link in the ratio of their amounts, which together fill it."""
     (tmp_path / "m.csv").write_text("source,destination,bytes\nh1,h3,30\nh2,h3,10\n")
     text = (
@@ -171,7 +171,7 @@ def test_all_to_all_is_every_ordered_pair():
     assert len(set(flows("all_to_all", flat(9), seed=1))) == 9 * 8
 
 
-def test_neighbour_is_the_next_switch_in_the_first_dimension_and_the_same_place_on_it():
+def test_neighbour_is_next_in_the_first_dimension():
     pairs = dict(flows("neighbour", topology_of("torus", sizes=(4, 3), hosts_per_switch=2), seed=1))
     assert pairs[0] == 2
     assert pairs[1] == 3

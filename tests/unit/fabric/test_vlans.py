@@ -15,7 +15,7 @@ from testbed.fabric.vlans.mac_entries import entries_of
 from tests.fabrics import plan_of, topology_of
 
 
-def test_every_host_has_the_vlan_of_its_tree_and_is_untagged_member_of_all():
+def test_hosts_have_their_trees_vlan_and_are_untagged_in_all():
     plan = plan_of("mesh", sizes=[3, 2], hosts_per_switch=2)
     assert plan.vlans.vlan_ids.tolist() == [10, 11]
     assert plan.vlans.pvid.tolist() == [0] * 6 + [1] * 6  # one VLAN a row
@@ -77,7 +77,7 @@ def test_next_hops_by_destination_become_the_same_paths_as_trees():
 
 
 @pytest.mark.parametrize(("sizes", "ties"), [((5,), "alternating"), ((4,), "positive"), ((3, 6), "alternating")])
-def test_a_conflict_names_switch_ports_and_destinations_that_are_really_so(sizes, ties):
+def test_a_conflict_names_switch_ports_and_destinations(sizes, ties):
     topology = topology_of("torus", sizes=sizes, parallel_links=2)
     routes = route_dor(topology, DorOptions(planes="dest", ties=ties))
     with pytest.raises(InputError) as error:

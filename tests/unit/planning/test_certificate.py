@@ -93,7 +93,7 @@ def test_plans_that_get_none(tmp_path):
     assert not (tmp_path / "c.json").exists()
 
 
-def test_verifier_and_checker_agree_on_random_plans_and_faults_are_found():
+def test_verifier_and_checker_agree_and_faults_are_found():
     draw, counts = random.Random(7), {"proved": 0, "unproved": 0, "refused": 0}
     while counts["proved"] < 12 or counts["unproved"] < 1:
         counts[judge(draw)] += 1

@@ -37,7 +37,7 @@ def test_what_is_as_planned_agrees():
     ]  # fmt: skip
 
 
-def test_two_swapped_cables_are_two_sentences_and_four_silent_ends():
+def test_two_swapped_cables_are_two_sentences_and_silent_ends():
     found = heard(RING)
     swap(found, (0, 2), (2, 3))
     assert found.differences() == [

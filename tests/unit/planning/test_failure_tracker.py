@@ -34,7 +34,7 @@ def test_a_link_is_dead_while_one_of_its_ends_is_down():
     assert tracker.failed_elements().same_as(failed_elements(TOPOLOGY))
 
 
-def test_a_switch_that_connects_is_alive_and_all_its_ports_are_known():
+def test_a_switch_that_connects_is_alive_with_all_ports_known():
     tracker = FailureTracker(TOPOLOGY)
     host_end = (int(TOPOLOGY.host_switch[2]), int(TOPOLOGY.host_port[2]))
     switch, port = end_of(14)

@@ -109,7 +109,7 @@ def test_a_plan_that_does_not_fit_is_refused(monkeypatch):
     )
 
 
-def test_memory_is_what_the_machine_the_group_and_the_limits_leave(monkeypatch, tmp_path):
+def test_memory_is_what_machine_group_and_limits_leave(monkeypatch, tmp_path):
     for name, text in (("meminfo", "MemTotal: 99 kB\nMemAvailable: 50 kB\n"), ("max", "40000\n"), ("now", "10000\n")):
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(memory, "_MEMORY", tmp_path / "meminfo")

@@ -115,7 +115,7 @@ def test_every_step_of_a_change_is_safe(ring):
     assert now is ring
 
 
-def test_links_change_together_where_the_fabric_does_without_them():
+def test_links_change_together_where_the_fabric_can_spare_them():
     plan = plan_of("mesh", sizes=[2, 2], parallel_links=2)
     speeds = ["1G"] * 8
     speeds[0] = speeds[2] = speeds[4] = "100M"

@@ -84,7 +84,7 @@ def again(raw: dict[str, Any]) -> dict[str, Any]:
     return raw | {"digest": digest_of(*(part for part in parts if part is not None))}
 
 
-def test_a_changed_table_under_a_new_digest_is_refused_by_its_proof():
+def test_a_changed_table_with_a_new_digest_fails_its_proof():
     raw = raw_of(PLANS["trees"])
     values = raw["vlans"]["tagged_links"]["values"]
     values[values.index(1)] = 0
@@ -140,7 +140,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("name", "part", "field"), FIELDS)
-def test_whatever_is_done_to_an_array_there_is_a_sentence_even_under_a_new_digest(name, part, field):
+def test_any_change_of_an_array_is_a_sentence_with_any_digest(name, part, field):
     """Each array cut, with a number beyond what there is, beyond 64 bits, of another type, or none."""
     for change in ("cut", "far", "beyond", "type", "none"):
         raw = raw_of(PLANS[name])

@@ -297,7 +297,7 @@ def blocks_of(whole):
 
 
 @pytest.mark.slow
-def test_every_key_of_a_scenario_has_an_example_that_the_schema_takes():
+def test_every_key_of_a_scenario_has_an_example_the_schema_takes():
     module, whole = pages_module(), schema()
     page, wrong, written = module.scenario_page(), [], set()
     for name, kind, block in blocks_of(whole):

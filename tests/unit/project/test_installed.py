@@ -31,7 +31,7 @@ def run(installed, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_holds_what_the_program_reads_and_nothing_that_was_built(installed):
+def test_it_holds_what_the_program_reads_and_nothing_built(installed):
     names = set(zipfile.ZipFile(installed.wheel).namelist())
     for folder in ("scenarios", "papers"):
         here = {str(file.relative_to(ROOT)) for file in (ROOT / folder).rglob("*") if file.is_file()}
@@ -53,7 +53,7 @@ def test_it_puts_nothing_of_a_general_name_into_the_environment(installed):
 
 
 @pytest.mark.slow
-def test_controllers_of_the_wheel_start_and_go_to_the_virtual_machine(installed, tmp_path):
+def test_the_wheels_controllers_start_and_go_to_the_machine(installed, tmp_path):
     python = installed.environment / "bin" / "python"
     command = [python, "-I", "-m", "testbed.controllers", "learning", "--plan", "missing.json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -107,7 +107,7 @@ def test_what_is_missing_is_said_before_anything_is_done(installed, tmp_path):
 
 
 @pytest.mark.slow
-def test_mininet_of_the_system_is_found_although_the_environment_sees_none_of_it(installed, run):
+def test_the_systems_mininet_is_found_by_a_closed_environment(installed, run):
     doctor = installed.run("doctor", "--json", cwd=installed.environment)
     found = {one["name"]: one for one in json.loads(doctor.stdout)["capabilities"]}
     assert found["mininet"]["present"], found["mininet"]

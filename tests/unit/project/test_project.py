@@ -21,7 +21,7 @@ def test_the_version_is_the_newest_release_of_the_changelog():
     assert released[0] == __version__
 
 
-def test_the_citation_is_of_this_version_and_the_readme_is_short_and_leads_to_what_is_there():
+def test_the_citation_is_current_and_the_readme_short_and_sound():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
     assert citation["version"] == __version__
@@ -67,7 +67,7 @@ def test_the_tools_of_make_are_in_their_lock():
     ("code", "strict", "ends"),
     [(0, "", 0), (3, "", 0), (3, "0", 0), (3, "1", 2), (1, "", 2), (1, "1", 2), (2, "", 2), (130, "", 2)],
 )
-def test_make_scenario_takes_a_reserve_for_no_failure_unless_it_shall_be_strict(code, strict, ends, tmp_path):
+def test_make_scenario_takes_a_reserve_unless_it_is_strict(code, strict, ends, tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     # `id`: as root, so that it needs no sudo.
     programs = {"scripts/setup": "exit 0", "bin/id": "echo 0", ".venv/bin/testbed": f'echo "$*"; exit {code}'}

@@ -50,7 +50,7 @@ class Running:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_test_that_runs_alone_waits_for_others_and_others_for_it(tmp_path):
+def test_a_test_that_runs_alone_waits_and_is_waited_for(tmp_path):
     tests = Running(tmp_path)
     tests.start("first")
     tests.start("second")
@@ -67,7 +67,7 @@ def test_a_test_that_runs_alone_waits_for_others_and_others_for_it(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_quiet_tests_run_beside_those_on_other_seats_and_nobody_else(tmp_path):
+def test_quiet_tests_run_beside_those_on_other_seats_only(tmp_path):
     tests = Running(tmp_path)
     tests.start("other")
     tests.start("left", seat=0)

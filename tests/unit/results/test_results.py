@@ -211,7 +211,7 @@ def test_the_resolved_scenario_is_yaml_that_people_can_read(finished):
     assert "!!python" not in text
 
 
-def test_a_folder_of_an_earlier_version_is_read_with_the_names_of_today(finished):
+def test_a_folder_of_an_earlier_version_is_read_with_new_names(finished):
     for name, former in (("environment.json", {"engine": "native"}), ("manifest.json", {"engine": "lab"})):
         (finished / name).write_text(json.dumps({**json.loads((finished / name).read_text()), **former}))
     plan = json.loads((finished / "plan.json").read_text())

@@ -118,7 +118,7 @@ def test_a_folder_of_configurations_has_no_links(theirs, name):
         assert told_by(read, folder) == f"{folder / name}: cannot be read: it is a link, and none is followed there"
 
 
-def test_a_folder_that_is_a_link_in_one_of_configurations_is_a_sentence(theirs):
+def test_a_folder_that_is_a_link_among_files_is_a_sentence(theirs):
     (theirs / "within" / "s1").symlink_to(theirs.parent)
     (theirs / "within" / "gone.cfg").symlink_to("nowhere")
     assert told_by(texts_of, theirs / "within").count("it is a link, and none is followed there") == 2

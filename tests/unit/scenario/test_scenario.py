@@ -166,7 +166,7 @@ def test_an_unknown_topology_is_one_problem():
     assert len(problems("topology: {kind: tours}\nrouting: {kind: dro}")) == 2
 
 
-def test_lists_that_contain_themselves_are_refused_with_a_sentence():
+def test_lists_that_contain_themselves_are_refused():
     own = "an alias stands for a block that it is in itself"
     assert problems("&a [*a]") == [f"x.yaml: line 1, column 5: {own}"]
     assert problems("topology: &a {kind: *a}") == [f"x.yaml: line 1, column 21: {own}"]
@@ -194,7 +194,7 @@ def test_shown(value, text):
         max_leaves=20,
     )
 )
-def test_whatever_a_file_holds_is_a_scenario_or_a_list_of_sentences(value):
+def test_whatever_a_file_holds_is_a_scenario_or_sentences(value):
     text = yaml.safe_dump(value, allow_unicode=True)
     assert all(line.startswith("x.yaml: ") for line in refusal(text))
 
@@ -250,7 +250,7 @@ def test_names_that_lead_nowhere(name, sentence, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "x/scenario.yml", "./lab.yaml"])
-def test_a_file_that_is_not_there_is_not_taken_for_a_scenario_of_another_name(name, tmp_path, monkeypatch):
+def test_a_missing_file_is_not_taken_for_a_scenario_by_name(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
         find_scenario(name)

@@ -52,7 +52,7 @@ def changed(number, **values):
 # --- launch -------------------------------------------------------------------------------------------------
 
 
-def test_launch_starts_mpiexec_in_a_pid_namespace_that_dies_with_its_parent():
+def test_launch_starts_mpiexec_in_a_namespace_that_dies_with_it():
     assert launch().argv == (
         *("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--"),
         *("/venv/bin/mpiexec", "-launcher", "fork", "-rmk", "user"),
@@ -66,7 +66,7 @@ def test_launch_runs_a_script_with_its_interpreter():
     assert launch(job).argv[-5:] == ("/run/lab/rank.sh", "/venv/bin/python", "/jobs/osu.py", "--repeats", "3")
 
 
-def test_over_machines_each_run_of_ranks_has_a_proxy_that_calls_mpiexec():
+def test_over_machines_each_run_of_ranks_has_a_proxy():
     started = launch(hosts=(0, 1, 2, 0), host_pids=(41, 42, 43), machines=(0, 0, 1))
     assert started.port == 7070
     assert started.env["MPIEXEC_PORT_RANGE"] == "7070:7070"
@@ -119,7 +119,7 @@ def test_without_a_shim_nothing_is_preloaded():
 
 
 @pytest.mark.parametrize(("slowness", "longest"), [(0.1, "5"), (1.0, "5"), (6.67, "33"), (1e6, "1000")])
-def test_waiting_ranks_look_around_less_often_where_links_are_slow(slowness, longest):
+def test_waiting_ranks_look_around_less_often_on_slow_links(slowness, longest):
     assert launch(slowness=slowness).env["TESTBED_POLL_MS"] == longest
 
 
@@ -262,7 +262,7 @@ def test_parse_keeps_pairs_apart():
     assert pairs == {("0", "1"), ("0", "5")}
 
 
-def test_times_over_ranks_keep_that_name_and_rates_are_of_the_largest():
+def test_times_over_ranks_keep_the_name_rates_are_of_the_largest():
     parsed = mpi_json.parse(output("collectives"))
     assert parsed.fabric_bytes == 168960
     figures = {(s.metric, s.labels["statistic"]): s for s in parsed.samples}

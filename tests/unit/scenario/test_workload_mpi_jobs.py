@@ -137,7 +137,7 @@ def test_a_folder_without_a_makefile_brings_its_program(folder):
 
 
 @needs_make
-def test_a_makefile_runs_where_the_job_does_and_not_where_it_is_planned(folder, tmp_path, monkeypatch):
+def test_a_makefile_runs_where_the_job_does_not_where_planned(folder, tmp_path, monkeypatch):
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     (tmp_path / "sc.yaml").write_text("topology: {kind: ring, switches: 3}\nworkloads: [{kind: mpi, job: ./my_job}]\n")
     monkeypatch.chdir(tmp_path)
@@ -178,7 +178,7 @@ def refused(folder):
 
 
 @needs_make
-def test_nothing_of_a_scenario_s_job_is_built_until_it_is_trusted(folder, tmp_path):
+def test_nothing_of_a_job_is_built_until_it_is_trusted(folder, tmp_path):
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     sources = trust.read_job_folder(folder)
     said = refused(folder)
@@ -214,7 +214,7 @@ def test_the_bytes_that_are_trusted_are_the_bytes_that_are_built(folder, tmp_pat
     assert not (tmp_path / "evil").exists()
 
 
-def test_jobs_of_the_testbed_and_those_that_bring_their_program_are_not_asked_about(folder):
+def test_shipped_jobs_and_ready_programs_are_not_asked_about(folder):
     with trust.decide_trust_with(lambda found: pytest.fail("it is asked about")):
         for name in jobs.job_names():
             jobs.read_job(name, "x")
@@ -222,7 +222,7 @@ def test_jobs_of_the_testbed_and_those_that_bring_their_program_are_not_asked_ab
         jobs.read_job("./my_job", "x", folder.parent)
 
 
-def test_a_makefile_that_was_not_there_when_it_was_asked_about_is_not_run(folder):
+def test_a_makefile_that_came_after_the_question_is_not_run(folder):
     job = jobs.read_job("./my_job", "x", folder.parent)
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     with pytest.raises(CapabilityError, match="the MPI job mine has got a Makefile meanwhile; run the command again"):
@@ -231,7 +231,7 @@ def test_a_makefile_that_was_not_there_when_it_was_asked_about_is_not_run(folder
 
 
 @needs_make
-def test_another_machine_gets_what_is_trusted_here_and_needs_no_such_folder(folder):
+def test_another_machine_gets_what_is_trusted_without_a_folder(folder):
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     (folder / "src").mkdir()
     (folder / "src" / "x.c").write_text("int x;\n")
@@ -289,7 +289,7 @@ def test_a_copy_that_others_can_write_is_not_built(folder, tmp_path, which):
     assert not (Path(job.folder) / "built").exists()
 
 
-def test_trust_on_the_command_line_names_the_job_and_remembers_it(folder, capsys):
+def test_trust_on_the_command_line_names_and_remembers_the_job(folder, capsys):
     (folder / "Makefile").write_text("all:\n")
     with ask_for_trust():
         trust_programs()

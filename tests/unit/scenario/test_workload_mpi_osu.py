@@ -33,7 +33,7 @@ def test_the_figures_are_those_of_the_tables():
     assert found["mpi_alltoall_bandwidth", "1024", "max time"].value == pytest.approx(8 * 1024 * 3 / 3590.894e-6)
 
 
-def test_bytes_between_hosts_follow_from_sizes_iterations_and_window():
+def test_bytes_between_hosts_follow_from_sizes_and_window():
     sizes = (1 + 1024) * 3
     assert mpi_osu.parse(output(), FOUR).fabric_bytes == sizes * (2 + 16 + 32 + 12)
     # The pair is 0 and 3.

@@ -109,7 +109,7 @@ def test_ranks_are_placed(keys, expected):
         ),
     ],
 )
-def test_a_placement_that_cannot_be_is_a_sentence_before_anything_is_built(keys, expected):
+def test_an_impossible_placement_is_a_sentence_before_building(keys, expected):
     assert problems(keys) == expected
 
 

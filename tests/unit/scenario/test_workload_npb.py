@@ -69,7 +69,7 @@ def test_too_few_hosts_are_a_sentence():
     assert npb.host_problems(Npb("CG"), 3) == []
 
 
-def test_the_key_is_class_in_scenarios_though_python_keeps_the_word():
+def test_the_key_is_class_though_python_keeps_the_word():
     scenario = parse_scenario(HEAD + "workloads: [{kind: npb, kernel: CG, class: W}]", "x.yaml")
     assert scenario.workloads[0].spec == Npb("CG", "W")
     block = as_dict(scenario)["workloads"][0]

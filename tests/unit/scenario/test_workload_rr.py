@@ -26,7 +26,7 @@ _DATA = Path(__file__).parents[2] / "data" / "rr"
 _ENDS = Ends(2, "h1", "h4", "127.0.0.1")
 
 
-def test_figures_are_laboratory_seconds_and_transactions_a_second():
+def test_figures_are_laboratory_seconds_and_transactions():
     found = rr.parse((_DATA / "tcp.json").read_text())
     values = {metric: (value, unit) for metric, value, unit in found.values}
     printed = json.loads((_DATA / "tcp.json").read_text())
@@ -121,7 +121,7 @@ class _Lab:
         return Noting(context.plan, context.lab, context.labels, context.keep_raw, context.progress), plan
 
 
-def test_pairs_come_one_after_the_other_in_real_world_units_beside_the_time_on_the_wires():
+def test_pairs_come_in_turn_in_real_units_beside_wire_times():
     lab = _Lab((_DATA / "udp.json").read_text())
     context, plan = lab.context("{kind: rr, protocol: udp, pattern: pairwise, request: 22, response: 22, repeats: 2}")
     outcome = run_pairs(context, plan.scenario.workloads[0].spec)
@@ -144,7 +144,7 @@ def test_pairs_come_one_after_the_other_in_real_world_units_beside_the_time_on_t
     }
 
 
-def test_all_at_once_only_the_shortest_time_can_be_one_without_waiting():
+def test_all_at_once_only_the_shortest_time_can_be_unqueued():
     lab = _Lab((_DATA / "tcp.json").read_text())
     context, plan = lab.context("{kind: rr, protocol: tcp, pattern: all_to_all, repeats: 1, at_once: true}")
     outcome = run_pairs(context, plan.scenario.workloads[0].spec)

@@ -82,7 +82,7 @@ def test_old_and_new_say_what_changes(tmp_path):
     assert len(found["gone"]) == 2
 
 
-def test_junit_has_a_case_for_each_kind_and_a_failure_for_nothing_audited(tmp_path):
+def test_junit_has_a_case_a_kind_and_fails_if_nothing_is_audited(tmp_path):
     code, text = typed(_save(tmp_path / "net", 2, first="none"), "--format", "junit")
     suite = ET.fromstring(text)
     failed = {case.get("name").split(":")[0] for case in suite if case.find("failure") is not None}
@@ -119,7 +119,7 @@ def test_five_findings_of_a_kind_and_all_of_them(tmp_path):
     assert typed(folder, "--all")[1].count("cut: ") == 8
 
 
-def test_a_network_that_is_wrong_already_does_not_pass_since_no_link_matters(tmp_path):
+def test_a_wrong_network_does_not_pass_since_no_link_matters(tmp_path):
     folder = _save(tmp_path / "net", 3, first="none")
     (folder / "s2.txt").write_text(SWITCH.format("none"))
     code, text = typed(folder, "--each-link")
@@ -135,7 +135,7 @@ def test_where_nothing_was_audited_no_link_passes(tmp_path):
     assert (code, json.loads(text)["verdict"]) == (2, "nothing audited")
 
 
-def test_questions_that_exclude_each_other_are_refused_all_at_once(tmp_path):
+def test_questions_that_exclude_each_other_are_refused_at_once(tmp_path):
     folder = _save(tmp_path / "net", 2)
     with pytest.raises(InputError) as refused:
         typed(folder, folder, "--each-link", "--without", "s1", "--format", "junit")
@@ -143,7 +143,7 @@ def test_questions_that_exclude_each_other_are_refused_all_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("question", [("--without", "s1"), ("--each-link",), ("--each-switch",)])
-def test_what_the_spanning_tree_opens_without_a_part_is_not_guessed(tmp_path, question):
+def test_what_the_spanning_tree_opens_is_not_guessed(tmp_path, question):
     """A bridge shows the ports that its protocol has blocked; without a link it would open one."""
     names = ["swp1", "swp2"]
     kinds = dict.fromkeys(("learning", "flood", "mcast_flood", "bcast_flood"), True)

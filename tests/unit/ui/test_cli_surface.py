@@ -59,7 +59,7 @@ def test_every_command_is_in_a_panel_and_on_one_line_of_help():
     }
 
 
-def test_the_version_is_told_at_once_and_without_the_rest_of_the_program():
+def test_the_version_is_told_without_the_rest_of_the_program():
     root = str(Path(testbed.__file__).parents[1])
     script = "import sys; sys.argv = ['testbed', '--version']; from testbed.ui.cli import main; main(); "
     script += "print(len(sys.modules))"
@@ -131,7 +131,7 @@ def complete(line):
 
 
 @pytest.mark.slow
-def test_the_shell_completes_commands_scenarios_sweeps_and_options():
+def test_the_shell_completes_commands_scenarios_and_options():
     assert complete("testbed simu") == ["simulate"]
     assert {"torus4x4", "torus8x8"} <= set(complete("testbed plan torus"))
     assert complete("testbed sweep fig11") == ["fig11"]
@@ -165,7 +165,7 @@ def test_lists_of_a_scenario_that_says_nothing_or_nonsense(tmp_path, monkeypatch
     assert (found["silent"], found["broken"]) == ("has no description:", "cannot be read")
 
 
-def test_on_a_terminal_lines_end_between_words_and_elsewhere_they_stay_whole():
+def test_lines_end_between_words_on_a_terminal_only():
     code, text, _ = typed("list", "scenarios", "torus4x4-failures", terminal=True)
     assert code == 0
     assert text.splitlines()[1:] == [
@@ -185,7 +185,7 @@ def test_a_sweep_is_found_by_name():
 
 
 @pytest.mark.slow
-def test_what_commands_compile_is_compiled_at_once_and_what_fails_is_told():
+def test_what_commands_compile_is_compiled_and_failures_told():
     said: list[str] = []
     problems = compile_all(said.append, [("--version",), ("plan", "no-such"), ("list", "routings")])
     assert len(said) == 3
@@ -209,7 +209,7 @@ def test_what_is_planned_to_be_compiled_can_be_planned(words):
     assert typed(*words)[0] == 0
 
 
-def test_the_check_of_generated_files_says_that_it_is_for_a_clone(tmp_path, monkeypatch):
+def test_the_check_of_generated_files_says_it_is_for_a_clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = typed("schema", "--check")
     assert (code, said.splitlines()) == (
@@ -242,7 +242,7 @@ def test_yaml_that_is_none_gets_a_sentence(text, sentence, tmp_path):
     assert said == f"{tmp_path / 'mine.yaml'}: {sentence}\n"
 
 
-def test_a_value_that_is_none_of_those_there_are_is_told_in_our_words():
+def test_a_value_that_is_none_of_those_is_told_in_our_words():
     code, _, said = typed("plan", "torus4x4", "--format", "yaml")
     assert code == 2
     assert "Invalid value for '--format': 'yaml' is not one of 'text', 'json'." in said

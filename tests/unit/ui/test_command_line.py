@@ -68,7 +68,7 @@ def test_every_command_has_help_with_an_example(name):
 
 
 @pytest.mark.parametrize("name", ["build", "box", "test"])
-def test_commands_of_the_virtual_machine_have_help_with_an_example(name):
+def test_commands_of_the_virtual_machine_have_an_example(name):
     done = command("vm", name, "--help")
     assert done.returncode == 0
     assert "Example" in done.stdout

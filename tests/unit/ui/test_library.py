@@ -46,7 +46,7 @@ def test_all_that_it_offers_is_there_and_documented():
 
 
 @pytest.mark.parametrize("name", ["plan", "scenarios", "run", "simulate", "lab", "load"])
-def test_help_is_that_of_the_function_and_tells_of_each_parameter(name):
+def test_help_is_the_functions_and_tells_of_each_parameter(name):
     called = getattr(tb, name)
     assert inspect.isfunction(called)
     said = pydoc.plain(pydoc.render_doc(called)).splitlines()

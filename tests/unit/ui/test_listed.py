@@ -21,7 +21,7 @@ def listed(paths, topology=RING, **routing):
     return tb.plan({"topology": topology, "routing": {"kind": "paths", "paths": paths, **routing}})
 
 
-def test_the_paths_of_a_plan_taken_from_a_file_are_the_same_paths(tmp_path):
+def test_paths_of_a_plan_from_a_file_are_the_same_paths(tmp_path):
     plan = tb.plan({"topology": {"kind": "torus", "sizes": [4, 4]}})
     (tmp_path / "p.json").write_text(json.dumps({"paths": ways(plan)}))
     (tmp_path / "x.yaml").write_text("topology: {kind: torus, sizes: [4, 4]}\nrouting: {kind: paths, file: p.json}\n")

@@ -49,7 +49,7 @@ def test_half_sent_requests_keep_nobody_from_being_served(source):  # noqa: F811
         assert "reading" in next(stream)  # the viewer that was there before them is still served
 
 
-def test_of_too_many_connections_without_the_token_the_oldest_is_closed(source):  # noqa: F811
+def test_of_too_many_without_the_token_the_oldest_is_closed(source):  # noqa: F811
     with open_page(source) as (_, address), ExitStack() as kept:
         first, *_, last = half_requests(address, connections.MAX_UNPROVED + 1, kept)
         assert ended(first)
@@ -57,7 +57,7 @@ def test_of_too_many_connections_without_the_token_the_oldest_is_closed(source):
         assert last.recv(4096).startswith(b"HTTP/1.1 403 ")
 
 
-def test_a_connection_without_the_token_ends_and_one_with_it_stays(source, monkeypatch):  # noqa: F811
+def test_without_the_token_a_connection_ends_and_with_it_stays(source, monkeypatch):  # noqa: F811
     monkeypatch.setattr(connections, "HEADER_LIMIT", 0.4)
     with open_page(source) as (_, address), events(address) as stream, ExitStack() as kept:
         (half,) = half_requests(address, 1, kept)

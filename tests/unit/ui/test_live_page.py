@@ -275,7 +275,7 @@ def events(address: str) -> Iterator[Iterator[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-def test_nothing_is_read_while_nobody_looks_and_everybody_sees_the_same(lab, source):
+def test_nothing_is_read_while_nobody_looks_and_all_see_the_same(lab, source):
     with open_page(source) as (page, address):
         time.sleep(0.5)
         assert lab.asked == 0
@@ -313,7 +313,7 @@ def test_a_viewer_that_does_not_read_holds_nobody_up(lab, source):
 
 
 @pytest.mark.slow
-def test_a_lab_that_ends_is_told_and_one_that_comes_back_is_shown(lab, source):
+def test_a_lab_that_ends_is_told_and_one_that_returns_is_shown(lab, source):
     with open_page(source) as (_, address), events(address) as viewer:
         assert "reading" in next(viewer)
         lab.ended = True
@@ -398,7 +398,7 @@ def test_buttons_do_what_commands_do_and_say_which(lab, source):
         assert do(address, do="up", link=1)[0] == do(address, do="reset", link=0)[0] == 200
 
 
-def test_a_switch_is_killed_and_started_where_it_comes_back_with_rules(lab, source, monkeypatch):
+def test_a_switch_is_killed_and_started_if_it_returns_with_rules(lab, source, monkeypatch):
     facts = SimpleNamespace(controller="segment_manager", datapath="userspace", switch_daemons=(("s1", "s3"), ("s2",)))
     monkeypatch.setattr(lab, "facts", facts, raising=False)
     with open_page(source) as (_, address), events(address) as viewer:
@@ -523,7 +523,7 @@ def test_a_lab_or_folder_that_is_not_there_gets_a_sentence(tmp_path):
     assert command("live", "no-such-lab").returncode == 2
 
 
-def test_an_engine_without_a_lab_here_is_refused_before_anything_is_built():
+def test_an_engine_without_a_lab_here_is_refused_before_building():
     done = command("run", "ring4", "--engine", "simulate", "--live")
     assert done.returncode == 2
     assert "engine: is simulate, and this command needs a lab on this machine" in done.stderr

@@ -103,7 +103,7 @@ def test_a_way_that_leaves_the_plan_is_seen():
     assert (told["planned"], told["arrives"], told["hops"]) == (False, False, [])
 
 
-def test_backup_vlans_are_told_and_the_farthest_from_the_path_first():
+def test_backup_vlans_are_told_and_the_farthest_first():
     plan = make_plan(parse_scenario(MANAGED, "managed.yaml"))
     told = PairPaths(plan).describe(None, 0, 10)
     assert len(told["backups"]) > 1

@@ -60,7 +60,7 @@ def test_a_dilation_is_a_number_or_auto():
         _dilation("fast")
 
 
-def test_the_advice_is_the_command_that_was_typed_at_another_dilation():
+def test_the_advice_is_what_was_typed_at_another_dilation():
     asked = AskedOfLab(("torus4x4", "iperf3", "pattern=pairs:h1>h2"), ("--results", "here"))
     assert asked.at_dilation(300) == (
         "testbed load torus4x4 iperf3 'pattern=pairs:h1>h2' --dilation 300 --results here"

@@ -85,7 +85,7 @@ def test_without_flow_control_frames_are_dropped(typed):
 
 
 @pytest.mark.slow
-def test_it_goes_on_where_it_was_and_not_with_another_flow_control(typed, tmp_path):
+def test_it_goes_on_where_it_was_with_the_same_flow_control(typed, tmp_path):
     assert typed("mesh4x4", "--loads", "0.1")[0] == 0
     code, _, said = typed("mesh4x4", "--loads", "0.1,0.2", "--resume")
     assert (code, "1 of 2 runs are done already" in said) == (0, True)
@@ -95,7 +95,7 @@ def test_it_goes_on_where_it_was_and_not_with_another_flow_control(typed, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_declared_deadlock_forms_under_pause_and_not_where_frames_are_dropped(typed, tmp_path):
+def test_a_declared_deadlock_forms_under_pause_not_with_drops(typed, tmp_path):
     file = tmp_path / "declared.yaml"
     file.write_text(CYCLIC + "expect: deadlock\n")
     code, text, _ = typed(str(file), "--loads", "1", "--buffer", "6100", "--duration", "5000")

@@ -96,7 +96,7 @@ def test_watts_before_and_after_of_each_model(four):
     assert len(lines[5]) == 2 + 4
 
 
-def test_the_switch_model_is_the_scenarios_unless_another_is_asked_for(four):
+def test_the_switch_model_is_the_scenarios_unless_asked(four):
     _, text = typed(four, "--set", "switch_model=SF-420", "--format", "json")
     (power,) = json.loads(text)["traffic"][0]["power"]
     assert (power["model"], power["watts_before"]) == ("SF-420", pytest.approx(4 * (32.6 + 5)))
@@ -152,7 +152,7 @@ def test_models_with_too_few_ports_are_left_out_or_refused(tmp_path):
     assert found == f"{file}: a switch needs 62 ports and no known model has so many"
 
 
-def test_a_routing_that_needs_all_links_is_told_with_the_scenarios_file(tmp_path):
+def test_a_routing_that_needs_all_links_is_told_with_the_file(tmp_path):
     file = tmp_path / "single.yaml"
     file.write_text("topology: {kind: torus, sizes: [4, 4]}\n")
     (found,) = problems_of(str(file))

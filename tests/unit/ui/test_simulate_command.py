@@ -150,7 +150,7 @@ def test_an_unproved_plan_is_refused_and_leaves_nothing(typed, tmp_path):
 
 
 @pytest.mark.slow
-def test_near_saturation_a_load_is_run_with_several_seeds_and_their_spread_is_shown(typed):
+def test_near_saturation_several_seeds_run_and_spread_is_shown(typed):
     words = ("mesh4x4", "--loads", "0.1,0.9", "--channels", "2", "--format", "json")
     loads = json.loads(typed(*words)[1])["loads"]
     assert [row["seeds"] for row in loads] == [1, 3]

@@ -43,7 +43,7 @@ def test_several_scenarios_in_one_call(cyclic):
     assert lines[-1] == "2 of 3 passed"
 
 
-def test_one_that_cannot_be_planned_does_not_keep_the_others_from_being_proved(cyclic):
+def test_an_unplannable_scenario_does_not_stop_proofs_of_others(cyclic):
     code, text, errors = typed("verify", "ring4", "rnig4", cyclic)
     assert code == 2
     assert 'rnig4: no scenario of that name. Did you mean "ring4"?' in errors
@@ -127,7 +127,7 @@ REPAIRED = (
 @pytest.mark.parametrize(
     ("control", "could"), [("pause", "can deadlock"), ("none", "could deadlock with flow control, which there is not")]
 )
-def test_cycles_of_tables_in_use_together_are_named_and_fail_no_plan(tmp_path, control, could):
+def test_cycles_of_tables_used_together_are_named_and_fail_none(tmp_path, control, could):
     file = tmp_path / "repaired.yaml"
     file.write_text(REPAIRED.replace("CONTROL", control))
     code, text, _ = typed("verify", file)

@@ -39,7 +39,7 @@ def test_a_cycle_is_named_with_its_channels(tmp_path):
     assert text.endswith("FAILED: 12 of 12 pairs delivered, can deadlock\n")
 
 
-def test_a_declared_deadlock_passes_and_one_that_is_not_there_fails(tmp_path):
+def test_a_declared_deadlock_passes_and_a_missing_one_fails(tmp_path):
     expects = ("--set", "expect=deadlock")
     assert proved(tmp_path, ROUND, "ring4", *expects)[0] == 0
     line = tmp_path / "line.yaml"
@@ -73,7 +73,7 @@ def test_layers_part_what_vlans_do_not(tmp_path):
     assert (code, "2 layers, deadlock free" in text) == (0, True)
 
 
-def test_an_entry_of_a_host_goes_before_that_of_its_switch_and_that_before_all(tmp_path):
+def test_an_entry_of_a_host_goes_before_its_switchs_and_alls(tmp_path):
     fabric = tmp_path / "fabric.yaml"
     fabric.write_text("topology: {kind: graph, switches: [a, b], links: [[a, b], [a, b]], hosts: {a: 2, b: 2}}\n")
     found = proved(tmp_path, rows("a,h3,b#1", "a,b,b#0", "b,*,a"), fabric, "--json")
