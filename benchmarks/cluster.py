@@ -16,9 +16,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.table import Figure, median_text, progress
-from testbed.engines.machine.cluster import Cluster, open_cluster
+from testbed.engines.local_machine.cluster import Cluster, open_cluster
 from testbed.engines.simulate import Settings, simulate_plan
-from testbed.engines.simulate.point import Point
+from testbed.engines.simulate.flit_point import Point
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario

@@ -8,7 +8,7 @@ import subprocess
 
 from benchmarks.command import testbed
 from benchmarks.table import Figure, median_text, progress
-from testbed.engines.lab.hosts.jobs import build_job, mpi_program, npb_job
+from testbed.engines.lab.hosts.build_mpi_jobs import build_job, mpi_program, npb_job
 from testbed.scenario.workloads.mpi_placement import Ranks
 from testbed.scenario.workloads.npb import VARIABLE, parse
 from testbed.scenario.workloads.spec import Kernel, Npb

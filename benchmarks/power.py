@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.table import Figure, progress
-from testbed.engines.lab.hosts.jobs import (
+from testbed.engines.lab.hosts.build_mpi_jobs import (
     build_job,
     build_tracer,
     mpi_libraries,

@@ -21,7 +21,7 @@ from testbed.base.messages import SHARED, LoadRequest, Process
 from testbed.base.model import host_ip, host_mac
 from testbed.engines.lab.control.build import build_lab, build_order
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.machine.probe import capabilities
+from testbed.engines.local_machine.probe import capabilities
 from testbed.experiments.run.loads.context import Context
 from testbed.planning import Plan, make_plan
 from testbed.scenario import find_scenario, load_scenario, parse_scenario
@@ -180,7 +180,9 @@ def broadcasts_seen(plan: Plan, lab: LabClient) -> list[str]:
     # Of an experimental Ethernet type; nothing else on the machine sends it.
     arguments = ("-i", "eth0", "-Q", "in", "-e", "-n", "-l", "ether", "proto", "0x88b5")
     senders = [(holders[plan.topology.host_name(host)], host_mac(host)) for host in hosts]
-    program = f"from testbed.engines.lab.hosts.frames import send_from\nfor sender in {senders}: send_from(*sender)"
+    program = (
+        f"from testbed.engines.lab.hosts.probe_frames import send_from\nfor sender in {senders}: send_from(*sender)"
+    )
     names = [plan.topology.host_name(host) for host in hosts]
     seen = captured(lab, {name: (name, arguments) for name in names}, program)
     return [seen[name] for name in names]

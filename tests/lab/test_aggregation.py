@@ -13,8 +13,8 @@ from testbed.base.messages import Flow, LoadRequest, Process
 from testbed.base.model import LearningPlan, Rule, Sample, host_ip, host_mac
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.checks import teach, unknown_addresses
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
+from testbed.engines.ovs.check_tables import teach, unknown_addresses
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.in_session import check_paths

@@ -21,7 +21,7 @@ from testbed.base.messages import ControllerStatus, Disturbance, LoadRequest, Pl
 from testbed.base.model import Rule
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.walk import installed_problems, state_problems
+from testbed.engines.ovs.check_paths import installed_problems, state_problems
 from testbed.experiments.run.engines import run_scenario
 from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.planning import Plan

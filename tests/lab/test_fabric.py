@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base.model import host_mac
 from testbed.engines.lab.control.build import build_lab
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.fabric.routing.paths import path
 

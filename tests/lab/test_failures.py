@@ -13,7 +13,7 @@ from testbed.base.messages import ControllerStatus
 from testbed.base.model import Bools, Rule
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.checks import expected_rules
+from testbed.engines.ovs.check_tables import expected_rules
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads.failure_watch import disturbance

@@ -17,7 +17,7 @@ from testbed.base.model import host_mac
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.launch import start_namespaces
-from testbed.engines.machine import probe
+from testbed.engines.local_machine import probe
 from testbed.engines.ovs import bpf, fast_path
 from testbed.engines.ovs.fast_path import open_fast_path
 from testbed.engines.ovs.fast_programs import encode_entry

@@ -8,7 +8,7 @@ from testbed.base.errors import LabError, VerificationError
 from testbed.base.model import host_mac
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.experiments.run.in_session import check_paths
 
 from .conftest import answers, both_ways, execute, mended, named_plan, plan_of, sharing

@@ -13,7 +13,7 @@ import pytest
 from testbed.base.messages import LoadRequest, Process
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.control.inside import run_inside
+from testbed.engines.lab.control.host_commands import run_inside
 from testbed.planning import Plan
 
 from .conftest import plan_of, sharing

@@ -12,8 +12,8 @@ import pytest
 from testbed.base.model import Rule, host_mac
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.checks import teach, unknown_addresses
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
+from testbed.engines.ovs.check_tables import teach, unknown_addresses
 from testbed.experiments.run.engines import run_scenario
 from testbed.fabric.openflow.rule_text import format_rule, parse_rule
 from testbed.planning import Plan

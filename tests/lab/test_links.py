@@ -15,7 +15,7 @@ from testbed.base.model import host_ip
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.machine.probe import NETEM, capabilities
+from testbed.engines.local_machine.probe import NETEM, capabilities
 from testbed.engines.ovs.netem import MISSING
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario

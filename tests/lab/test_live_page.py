@@ -23,7 +23,7 @@ from testbed.base.model import host_ip
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.control.inside import start_inside
+from testbed.engines.lab.control.host_commands import start_inside
 from testbed.engines.lab.control.launch import read_start_time
 from testbed.planning import Plan
 from testbed.ui.live.replay import RunSource

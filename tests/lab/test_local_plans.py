@@ -9,7 +9,7 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.model import LocalPlan, host_mac
 from testbed.engines.lab.control.build import build_lab
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.experiments.run.in_session import check_paths
 from testbed.fabric.openflow.rule_text import parse_rule
 from testbed.fabric.routing.paths import hops

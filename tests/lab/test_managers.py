@@ -15,11 +15,11 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.messages import ControllerStatus, LoadRequest, Process
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.engines.lab.control import build
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.orders import BuildOrder
-from testbed.engines.ovs.checks import expected_rules
+from testbed.engines.ovs.check_tables import expected_rules
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.planning import Plan

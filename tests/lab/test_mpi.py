@@ -16,7 +16,7 @@ from testbed.base import trust
 from testbed.base.errors import CapabilityError, InputError, WorkloadError
 from testbed.base.model import Sample
 from testbed.engines.lab.control.build import build_lab
-from testbed.engines.lab.hosts import jobs
+from testbed.engines.lab.hosts import build_mpi_jobs
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads import run_mpi as load_mpi
@@ -127,11 +127,11 @@ def test_hpl_solves_its_system_and_says_so(run, kept):
 @pytest.fixture
 def imb():
     """Intel's binary; it is fetched only where a lab test may not be skipped."""
-    if not (jobs.FOLDER / "imb" / "build" / "IMB-MPI1").exists():
+    if not (build_mpi_jobs.FOLDER / "imb" / "build" / "IMB-MPI1").exists():
         if os.environ.get("TESTBED_REQUIRE_LAB") != "1":
             pytest.skip("IMB-MPI1 is not here; get it with `make -C mpi_jobs/imb get`")
-        with jobs.building(jobs.FOLDER / "imb"):
-            subprocess.run(["make", "-C", str(jobs.FOLDER / "imb"), "get"], check=True, capture_output=True)
+        with build_mpi_jobs.building(build_mpi_jobs.FOLDER / "imb"):
+            subprocess.run(["make", "-C", str(build_mpi_jobs.FOLDER / "imb"), "get"], check=True, capture_output=True)
 
 
 @pytest.mark.usefixtures("imb")
@@ -313,7 +313,7 @@ def test_what_is_wrong_with_jobs_is_told_before_a_lab_is_built(tmp_path, monkeyp
         run_scenario(plan, tmp_path / "results", lambda text: None)
     assert [str(problem).partition("mine.yaml: ")[2] for problem in caught.value.problems] == [
         'workloads.0.job: there is no MPI job "fabric_bnch". Did you mean "fabric_bench"? Known: '
-        f"{', '.join(jobs.job_names())}, or a path such as ./my_job",
+        f"{', '.join(build_mpi_jobs.job_names())}, or a path such as ./my_job",
         "workloads.1.args: has a process grid of 2×1 for 3 ranks; --p times --q should be 3",
         "workloads.2.pattern: is required: pattern needs to know who sends to whom, as in pattern: neighbour",
         "workloads.3.pattern: collectives takes no pattern; leave it out",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import WorkloadError
-from testbed.engines.lab.hosts.jobs import npb_job
+from testbed.engines.lab.hosts.build_mpi_jobs import npb_job
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads import run_mpi as load_mpi
 from testbed.scenario.workloads import mpi_trace

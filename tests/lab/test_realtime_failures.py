@@ -12,9 +12,9 @@ import pytest
 from testbed.base.errors import LabError, Problem
 from testbed.base.messages import ControllerStatus
 from testbed.engines.lab.control.client import LabClient
+from testbed.engines.realtime.change_plan import tables_now
+from testbed.engines.realtime.check_paths import walk
 from testbed.engines.realtime.client import ModelClient
-from testbed.engines.realtime.move import tables_now
-from testbed.engines.realtime.walk import walk
 from testbed.experiments.run import lab, realtime
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario

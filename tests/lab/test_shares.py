@@ -16,7 +16,7 @@ from testbed.base.messages import CpuShare, LoadRequest, Process
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.hosts import cgroup
-from testbed.engines.machine.probe import capabilities
+from testbed.engines.local_machine.probe import capabilities
 
 from .conftest import execute, plan_of
 from .leftovers import group_of, holders_of_groups

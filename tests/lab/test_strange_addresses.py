@@ -11,7 +11,7 @@ import pytest
 from testbed.base.model import host_mac
 from testbed.engines.lab.control.build import build_lab, build_order
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.ovs.checks import teach, unknown_addresses
+from testbed.engines.ovs.check_tables import teach, unknown_addresses
 from testbed.engines.ovs.table_limits import STRANGERS, datapath_flows, forwarding_entries
 
 from .conftest import daemon_of, execute, plan_of, sharing

@@ -12,8 +12,8 @@ from testbed.base.errors import LabError
 from testbed.base.model import host_mac
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.engines.ovs.switch_daemon import take_sockets
-from testbed.engines.ovs.walk import installed_problems
 from testbed.fabric.openflow.rule_text import parse_rule
 
 from .conftest import daemon_of, execute, plan_of, sharing

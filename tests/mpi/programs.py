@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.lab.hosts import jobs
+from testbed.engines.lab.hosts import build_mpi_jobs
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.prefix) / "bin"
@@ -22,7 +22,7 @@ needs_compiler = pytest.mark.skipif(
 
 def make(folder: Path, *settings: str) -> None:
     """Build, one process at a time, and fail with what the compiler said."""
-    with jobs.building(folder):
+    with build_mpi_jobs.building(folder):
         done = subprocess.run(
             ["make", "-C", str(folder), f"MPICC={BIN / 'mpicc'}", *settings],
             capture_output=True, text=True, check=False,

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from testbed.base.errors import CapabilityError, InputError
-from testbed.engines.lab.hosts import jobs
-from testbed.engines.lab.hosts.jobs import npb_job
+from testbed.engines.lab.hosts import build_mpi_jobs
+from testbed.engines.lab.hosts.build_mpi_jobs import npb_job
 from testbed.scenario.workloads import npb
 from testbed.scenario.workloads.mpi_output import JobOutputError
 from testbed.scenario.workloads.mpi_placement import Ranks
@@ -37,7 +37,7 @@ def files(folder):
 def test_it_is_built_in_a_copy_and_its_output_is_read(sources):
     before = files(sources)
     job = npb_job(Npb("IS", "S"))
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     assert files(sources) == before
     done = mpirun(4, job.binary)
     parsed = npb.parse(done.stdout, Ranks((0, 1, 2, 3)))
@@ -48,7 +48,7 @@ def test_it_is_built_in_a_copy_and_its_output_is_read(sources):
 @needs_compiler
 def test_a_wrong_result_is_seen_although_the_program_ends_well(sources):
     job = npb_job(Npb("IS", "W"))
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     done = mpirun(2, job.binary)
     assert done.returncode == 0
     with pytest.raises(JobOutputError, match="UNSUCCESSFUL"):
@@ -58,12 +58,12 @@ def test_a_wrong_result_is_seen_although_the_program_ends_well(sources):
 @needs_compiler
 def test_a_changed_source_is_built_again(sources):
     job = npb_job(Npb("IS"))
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     source = sources / "IS" / "is.c"
     source.write_text(source.read_text().replace("2.62", "7.77"))
     # What the folder's owner has built knows another MPI library.
     (sources / "IS" / "is.o").write_text("not for here")
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     assert "7.77" in mpirun(1, job.binary).stdout
 
 
@@ -73,7 +73,7 @@ def test_a_changed_source_is_built_again(sources):
 @pytest.mark.usefixtures("sources")
 def test_fortran_finds_its_names_for_mpi(class_, verified):
     job = npb_job(Npb("FT", class_))
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     done = mpirun(3, job.binary)
     assert done.returncode == 0, done.stderr
     assert npb.failure(done.stdout) == ("" if verified else "its result is wrong: Verification = UNSUCCESSFUL")
@@ -85,7 +85,7 @@ def test_fortran_finds_its_names_for_mpi(class_, verified):
 def test_a_source_that_does_not_compile_says_why(sources):
     (sources / "IS" / "is.c").write_text("#error oops\n")
     with pytest.raises(CapabilityError, match=r"the MPI job npb-is does not build: is.c:1:2: error: #error oops"):
-        jobs.build_job(npb_job(Npb("IS")))
+        build_mpi_jobs.build_job(npb_job(Npb("IS")))
 
 
 def test_without_gfortran_it_says_so(sources, tmp_path, monkeypatch):
@@ -133,5 +133,5 @@ def test_without_the_variable_it_is_the_kernels_of_this_project(monkeypatch):
         else:
             monkeypatch.setenv("NPB_DIR", value)
         job = npb_job(Npb("FT"))
-        assert (job.binary, job.make) == (f"{jobs.FOLDER}/npb/build/ft", ("build/ft",))
+        assert (job.binary, job.make) == (f"{build_mpi_jobs.FOLDER}/npb/build/ft", ("build/ft",))
     assert os.environ.get("NPB_DIR") is None

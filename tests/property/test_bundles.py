@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.base.model import Group, LearningPlan, Rule, Violation
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.fabric.openflow.compile import LearningOracle, bundle_rules, compile_groups, count_rules, learned_rules
 from testbed.fabric.openflow.oracle import BROADCAST, Copy, Oracle
 from testbed.fabric.openflow.rule_text import format_group, format_rule, parse_group, parse_rule

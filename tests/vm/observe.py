@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.base.model import host_mac
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.hosts.commands import in_network_of
-from testbed.engines.lab.hosts.names import port_interface
+from testbed.engines.lab.hosts.interface_names import port_interface
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 

@@ -13,13 +13,13 @@ from testbed.base.errors import LabError
 from testbed.base.units import format_rate
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.control.operation import Progress
-from testbed.engines.lab.hosts.jobs import mpi_program
-from testbed.engines.lab.hosts.names import PLAN
-from testbed.engines.machine.calibration import share_refused
-from testbed.engines.machine.probe import list_needed_capabilities
+from testbed.engines.lab.hosts.build_mpi_jobs import mpi_program
+from testbed.engines.lab.hosts.interface_names import PLAN
+from testbed.engines.local_machine.calibration import share_refused
+from testbed.engines.local_machine.probe import list_needed_capabilities
 from testbed.engines.machines import worker
 from testbed.engines.machines.fabric_client import FabricClient, Machines
-from testbed.engines.machines.parts import LEAST_MTU, Cut, divide, needed_rates
+from testbed.engines.machines.partition_fabric import LEAST_MTU, Cut, divide, needed_rates
 from testbed.fabric.topologies.partition import cut
 from testbed.planning import Plan
 from testbed.planning.failures import prepare_controller

@@ -19,12 +19,12 @@ from testbed.base.messages import Facts, Observation, Tap
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.client import LabClient, ignore_progress
 from testbed.engines.lab.control.operation import Operation, Progress
-from testbed.engines.lab.hosts.names import RECORD
-from testbed.engines.lab.parts import Part
+from testbed.engines.lab.fabric_part import Part
+from testbed.engines.lab.hosts.interface_names import RECORD
 from testbed.engines.machines import worker
-from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
-from testbed.engines.machines.observations import busiest_of, merge_disturbed, merge_observations
-from testbed.engines.machines.records import merge_records
+from testbed.engines.machines.clock_offsets import Clock, clocks, interpolate_clocks
+from testbed.engines.machines.merge_observations import busiest_of, merge_disturbed, merge_observations
+from testbed.engines.machines.merge_telemetry import merge_records
 from testbed.engines.session import Frames
 from testbed.planning import Plan
 

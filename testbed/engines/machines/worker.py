@@ -24,9 +24,9 @@ from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.launch import start_namespaces
 from testbed.engines.lab.control.operation import Operation
-from testbed.engines.lab.hosts import host_shares, jobs
+from testbed.engines.lab.hosts import build_mpi_jobs, host_shares
 from testbed.engines.lab.hosts.commands import run
-from testbed.engines.machine.probe import require_all, versions
+from testbed.engines.local_machine.probe import require_all, versions
 from testbed.scenario.workloads.mpi import MpiJob
 
 HOLD_EVERY, _LET_GO = 2.0, 15.0  # s after which a fabric's client speaks for it again, and after which it is gone
@@ -121,9 +121,9 @@ def build_job(job: MpiJob, mpiexec: str, trace: bool) -> str:
     `mpiexec`: absolute path, where the machine from which jobs are started has it.
     """
     try:
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
         if trace:
-            jobs.build_tracer()
+            build_mpi_jobs.build_tracer()
     except CapabilityError as error:
         return str(error)
     program = Path(mpiexec).parent / "hydra_pmi_proxy"

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from testbed.base.errors import LabError
-from testbed.engines.lab.orders import BuildOrder
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.engines.ovs import bpf
 from testbed.engines.ovs.fast_programs import (
     FRAMES_AT,

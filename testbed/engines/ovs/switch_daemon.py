@@ -15,9 +15,9 @@ from pathlib import Path
 
 from testbed.base.errors import LabError
 from testbed.base.resources import setup
-from testbed.engines.lab.counters import kernel_files
+from testbed.engines.lab.build_order import BuildOrder
+from testbed.engines.lab.counters import procfs
 from testbed.engines.lab.hosts.commands import FIRST, how_it_ended, run
-from testbed.engines.lab.orders import BuildOrder
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_LIMIT = 60.0  # generous, for busy machines that QEMU translates: what has ended is seen at once
@@ -271,7 +271,7 @@ def divide(ports: Mapping[str, int], count: int) -> list[list[str]]:
 def _is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
     try:
-        return kernel_files.read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"
+        return procfs.read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] == "T"
     except OSError:
         return False  # it has ended meanwhile
 

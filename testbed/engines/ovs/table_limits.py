@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.engines.lab.orders import BuildOrder
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.fabric.openflow.tables import FORWARDING
 
 _FEW_FLOWS, _MOST_FLOWS = 4096, 200_000  # the latter is Open vSwitch's own limit

@@ -17,20 +17,20 @@ from testbed.base.python_isolation import make_code_command
 from testbed.dataplane.kernels.packets_hash import frame_hash, member_by_hash
 from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.dataplane.switch_tables import flooding_tables, silent_tables
+from testbed.engines.lab.build_order import StormReading
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_with
 from testbed.engines.lab.control.client import LabClient, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces
 from testbed.engines.lab.control.operation import Progress
-from testbed.engines.lab.hosts.names import MODEL
-from testbed.engines.lab.orders import StormReading
-from testbed.engines.ovs.checks import by_datagrams, changed_links, of_controller, silent_pairs
-from testbed.engines.ovs.move import installed_plan, note_installed
+from testbed.engines.lab.hosts.interface_names import MODEL
+from testbed.engines.ovs.change_plan import installed_plan, note_installed
+from testbed.engines.ovs.check_tables import by_datagrams, changed_links, of_controller, silent_pairs
 from testbed.engines.realtime.capture import ModelFrames
+from testbed.engines.realtime.change_plan import Mover, put_tables, tables_now
+from testbed.engines.realtime.check_paths import spared_problems, trace_path, walked_problems
 from testbed.engines.realtime.installer import table_differences
-from testbed.engines.realtime.memory import attach, write
-from testbed.engines.realtime.move import Mover, put_tables, tables_now
-from testbed.engines.realtime.walk import spared_problems, trace_path, walked_problems
+from testbed.engines.realtime.shared_memory import attach, write
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
 from testbed.planning.failover.model_tables import all_tables

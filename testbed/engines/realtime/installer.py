@@ -17,7 +17,7 @@ import numpy as np
 from testbed.base.model import Ints, Topology
 from testbed.dataplane.kernels.packets_state import PacketModel, PacketTables
 from testbed.dataplane.transition_tables import merge_tables
-from testbed.engines.realtime.move import ask_for, tables_now, wait_for_drain, wait_until_taken
+from testbed.engines.realtime.change_plan import ask_for, tables_now, wait_for_drain, wait_until_taken
 from testbed.planning.failover.model_tables import all_tables, backup_tables, path_tables
 from testbed.planning.failover.tables import Tables
 

@@ -24,7 +24,9 @@ from testbed.dataplane.kernels.events import NEVER
 from testbed.dataplane.kernels.packets import drain_port, restart_links
 from testbed.dataplane.kernels.packets_check import waiting_cycle
 from testbed.dataplane.kernels.packets_state import ASKED, FREE, NOW, TAKEN, PacketModel, PacketTables
-from testbed.engines.realtime.doors import (
+from testbed.engines.realtime.frame_loop import serve
+from testbed.engines.realtime.shared_memory import attach
+from testbed.engines.realtime.taps import (
     DEADLOCKED,
     EMPTY,
     KICK,
@@ -34,8 +36,6 @@ from testbed.engines.realtime.doors import (
     HostPorts,
     receive_descriptors,
 )
-from testbed.engines.realtime.loop import serve
-from testbed.engines.realtime.memory import attach
 
 _TURN = 100_000_000  # nsampling interval, s at what is beside frames
 _PR_SET_TIMERSLACK = 29

@@ -1,13 +1,13 @@
 """What Open vSwitch cannot show, on the same plan: lossless Ethernet with virtual channels, or with PAUSE frames."""
 
-from testbed.engines.simulate.network import Network
+from testbed.engines.simulate.flit_network import Network
+from testbed.engines.simulate.flit_point import Latency, Point, simulate
+from testbed.engines.simulate.flit_settings import Settings
 from testbed.engines.simulate.packet_network import PacketNetwork
 from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.engines.simulate.packet_settings import PacketSettings
-from testbed.engines.simulate.point import Latency, Point, simulate
-from testbed.engines.simulate.replays import Replay, replay_plan
-from testbed.engines.simulate.runs import SimulationOutcome, simulate_plan
-from testbed.engines.simulate.settings import Settings
+from testbed.engines.simulate.run_points import SimulationOutcome, simulate_plan
+from testbed.engines.simulate.run_replay import Replay, replay_plan
 
 __all__ = [
     "Latency",

@@ -9,13 +9,13 @@ import numpy as np
 
 from testbed.base.model import Floats, Longs
 from testbed.dataplane.kernels import flits, flits_check, packets, packets_check
-from testbed.engines.simulate.levels import packet_network
-from testbed.engines.simulate.network import Network, fabric_of, new_state
+from testbed.engines.simulate.detail_levels import packet_network
+from testbed.engines.simulate.flit_network import Network, fabric_of, new_state
+from testbed.engines.simulate.flit_point import Point
+from testbed.engines.simulate.flit_settings import Settings
 from testbed.engines.simulate.packet_network import new_packet_state
 from testbed.engines.simulate.packet_point import pattern_fabric
 from testbed.engines.simulate.packet_settings import PacketSettings
-from testbed.engines.simulate.point import Point
-from testbed.engines.simulate.settings import Settings
 from testbed.planning import Plan
 
 _LOOKS = 256

@@ -26,7 +26,8 @@ from testbed.dataplane.kernels.packets_state import (
 from testbed.dataplane.kernels.packets_tcp import BEGINS, KINDS
 from testbed.dataplane.kernels.tcp_ends import new_ends
 from testbed.dataplane.kernels.tie_breaking import DOCUMENTED
-from testbed.engines.simulate.network import MOST_BYTES, Network, fabric_of
+from testbed.engines.simulate.flit_network import MOST_BYTES, Network, fabric_of
+from testbed.engines.simulate.flit_settings import UNIFORM, Settings, destinations
 from testbed.engines.simulate.packet_settings import (
     CONTROL_BYTES,
     PICOSECONDS,
@@ -35,7 +36,6 @@ from testbed.engines.simulate.packet_settings import (
     thresholds,
     time_of,
 )
-from testbed.engines.simulate.settings import UNIFORM, Settings, destinations
 from testbed.fabric.routing.paths import hop_counts
 
 

@@ -25,9 +25,9 @@ from testbed.dataplane.kernels.packets_state import (
     PacketTcp,
 )
 from testbed.dataplane.kernels.tie_breaking import DOCUMENTED, REVERSED
+from testbed.engines.simulate.flit_point import Latency, Links, Point, TieOrder, latency_of
 from testbed.engines.simulate.packet_network import PacketNetwork, new_packet_state, packet_fabric
 from testbed.engines.simulate.packet_settings import PICOSECONDS
-from testbed.engines.simulate.point import Latency, Links, Point, TieOrder, latency_of
 from testbed.fabric.verify.deadlock import hop_name
 
 # Frame timesampling interval, s for a deadlock, and between two chances to be interrupted.

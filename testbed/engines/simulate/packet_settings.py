@@ -10,7 +10,7 @@ from typing import Literal
 from testbed.base.errors import Problem, argument
 from testbed.base.ethernet import CHECK_SEQUENCE, MIN_FRAME, wire_bytes
 from testbed.base.model import Routes
-from testbed.engines.simulate.settings import MAX_SEEDS, UNIFORM
+from testbed.engines.simulate.flit_settings import MAX_SEEDS, UNIFORM
 from testbed.scenario import Scenario
 
 FlowControl = Literal["none", "pause", "pfc"]

@@ -13,8 +13,8 @@ from testbed.base.model import Floats, Ints, Longs, Topology
 from testbed.dataplane.kernels.flits import release_entry, run, schedule
 from testbed.dataplane.kernels.flits_check import waiting_cycle
 from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LISTED, NEVER, FlitFabric, State
-from testbed.engines.simulate.network import Network, fabric_of, new_state
-from testbed.engines.simulate.point import STRETCH, check_conservation
+from testbed.engines.simulate.flit_network import Network, fabric_of, new_state
+from testbed.engines.simulate.flit_point import STRETCH, check_conservation
 from testbed.fabric.collectives import Steps, waits_of
 from testbed.fabric.routing.paths import hops
 from testbed.fabric.verify.deadlock import hop_name

@@ -12,7 +12,8 @@ from testbed.base.ethernet import GAP, PREAMBLE, VLAN_TAG
 from testbed.base.model import Floats, Longs, Sample
 from testbed.dataplane.kernels.packets_state import PacketState, PacketTcp
 from testbed.dataplane.predict import TcpLoad, Transport, tcp_goodput, transport
-from testbed.engines.simulate.levels import packet_network
+from testbed.engines.simulate.detail_levels import packet_network
+from testbed.engines.simulate.flit_point import latency_of
 from testbed.engines.simulate.packet_network import PacketNetwork, TcpFrames, new_packet_state, packet_fabric, start_tcp
 from testbed.engines.simulate.packet_point import Counters, check_frames, go_on
 from testbed.engines.simulate.packet_settings import (
@@ -22,7 +23,6 @@ from testbed.engines.simulate.packet_settings import (
     packet_problems,
     settings_of,
 )
-from testbed.engines.simulate.point import latency_of
 from testbed.fabric.traffic import flows
 from testbed.fabric.verify.deadlock import hop_name
 from testbed.planning import Plan

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from testbed.base.errors import CapabilityError, argument
-from testbed.engines.lab.hosts import memory
+from testbed.engines.lab.hosts import available_memory
 from testbed.engines.vm.image import Image
 
 Accelerator = Literal["kvm", "tcg", "icount"]
@@ -136,4 +136,4 @@ def require_memory(what: str, needed: int, memory: int, free: int) -> None:
 
 def free_memory() -> int:
     """Return MiB that this machine can give to programs; 0 where it does not say."""
-    return (memory.free_memory() or 0) >> 20
+    return (available_memory.free_memory() or 0) >> 20

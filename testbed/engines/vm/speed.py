@@ -9,7 +9,7 @@ from contextlib import suppress
 from testbed.base.files import make_folder, read_text, write_whole
 from testbed.base.limits import parse_json
 from testbed.base.resources import CACHE
-from testbed.engines.machine.calibration import processor_name
+from testbed.engines.local_machine.calibration import processor_name
 
 _NAME = "vm-speed.json"
 # Instructions a second that are believed; others are no machine's.

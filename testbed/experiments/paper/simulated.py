@@ -12,9 +12,9 @@ import numpy as np
 from testbed.base.errors import WorkloadError
 from testbed.base.model import AllowedTurns, Routes, Topology
 from testbed.engines.simulate import Network, PacketSettings, Settings, simulate
-from testbed.engines.simulate.levels import packet_network
+from testbed.engines.simulate.detail_levels import packet_network
+from testbed.engines.simulate.flit_settings import ALL_TO_ALL, UNIFORM
 from testbed.engines.simulate.packet_point import simulate_packets
-from testbed.engines.simulate.settings import ALL_TO_ALL, UNIFORM
 from testbed.experiments.analyse.channel_load import hops_of, load_of
 from testbed.experiments.paper.planned import PaperFabric, proved_plan
 from testbed.fabric.routing.channel_lookup import explicit_routes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.engines.machine.calibration import first_guess
+from testbed.engines.local_machine.calibration import first_guess
 from testbed.experiments.run.dilation.choose import larger_dilation
 from testbed.results import Run
 from testbed.results.read_run import load_heads

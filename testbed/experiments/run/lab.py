@@ -12,9 +12,9 @@ from testbed.base.version import __version__
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.launch import require_root
-from testbed.engines.machine.calibration import require_shares
-from testbed.engines.machine.congestion import require_congestion
-from testbed.engines.machine.probe import capabilities, require, versions
+from testbed.engines.local_machine.calibration import require_shares
+from testbed.engines.local_machine.congestion import require_congestion
+from testbed.engines.local_machine.probe import capabilities, require, versions
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Prerequisites, Progress

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from testbed.base.errors import InputError, Problem
 from testbed.base.messages import Disturbance, LinkChange, LinkState
 from testbed.base.units import format_rate
-from testbed.engines.machine.probe import require_netem
+from testbed.engines.local_machine.probe import require_netem
 from testbed.engines.session import Session
 from testbed.planning import Plan
 from testbed.planning.check_loads import too_slow

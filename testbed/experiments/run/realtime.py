@@ -16,7 +16,7 @@ class RealtimeEngine(LabEngine):
 
     def find_missing(self, plan: Plan, progress: Progress, *, tries: bool = True) -> Prerequisites:
         """What scenario or machine lack; MPI jobs are built."""
-        from testbed.engines.simulate.live import live_settings  # noqa: PLC0415 - only where this engine is asked for
+        from testbed.engines.simulate.switch_model import live_settings  # noqa: PLC0415 - only where this engine is asked for
 
         found = find_missing(plan, progress, tries=tries)
         try:
@@ -27,7 +27,7 @@ class RealtimeEngine(LabEngine):
 
     def build(self, plan: Plan, progress: Progress, *, keep: bool = False) -> ModelClient:
         """Build the hosts of a plan and start the model of their network; with `keep` both outlive this program."""
-        from testbed.engines.simulate.live import live_model  # noqa: PLC0415 - as above
+        from testbed.engines.simulate.switch_model import live_model  # noqa: PLC0415 - as above
 
         return build_model_lab(
             plan, live_model(plan), keep=keep, progress=lambda step: progress(f"building the lab: {step}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.model import Floats, Sample
-from testbed.engines.simulate.folder import environment
+from testbed.engines.simulate.result_folder import environment
 from testbed.engines.simulate.simulated_load import SimulatedLoad
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_prediction
 from testbed.experiments.run.engine import Engine, MeasuredRun, Prerequisites, Progress, run_loads

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.base.errors import LabError, TestbedError
 from testbed.base.files import make_folder, make_new_folder, remove_folder, rename, write_whole
-from testbed.engines.lab.hosts.memory import require_room
+from testbed.engines.lab.hosts.available_memory import require_room
 from testbed.experiments.run.advice import Invocation
 from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario

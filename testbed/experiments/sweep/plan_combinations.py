@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean, setting
-from testbed.engines.lab.hosts.memory import require_room
+from testbed.engines.lab.hosts.available_memory import require_room
 from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.experiments.compare.variants import label_of, shorten_label
 from testbed.experiments.run.engines import engine_named

@@ -30,7 +30,7 @@ def _end_started() -> None:
     launch = sys.modules.get("testbed.engines.lab.control.launch")  # not loaded: there is none
     if launch is not None:
         launch.end_started()
-    local_workers = sys.modules.get("testbed.engines.machine.local_workers")  # likewise
+    local_workers = sys.modules.get("testbed.engines.local_machine.local_workers")  # likewise
     if local_workers is not None:
         local_workers.end_workers()
 

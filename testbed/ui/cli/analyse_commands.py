@@ -91,7 +91,7 @@ def _analyses(
     names: list[str], settings: list[str], asked: list[Variant], patterns: list[str], plot: Path | None
 ) -> list[Analysis]:
     """Analyse all scenarios in all variants, or gather all that is wrong with any of them."""
-    from testbed.engines.lab.hosts.memory import require_room
+    from testbed.engines.lab.hosts.available_memory import require_room
     from testbed.experiments.analyse import analyse as analyse_plan
     from testbed.experiments.analyse import check_patterns
     from testbed.planning import make_plan

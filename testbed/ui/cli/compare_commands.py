@@ -96,7 +96,7 @@ def compare(
 
 def _load(folders: Sequence[Path]) -> list[Run]:
     """Read all runs, those of a sweep in its place, or gather all that is wrong with any of them."""
-    from testbed.engines.simulate.folder import is_old, old_run
+    from testbed.engines.simulate.result_folder import is_old, old_run
     from testbed.experiments.sweep.record import RECORD, finished_folders
     from testbed.results import load_run
 

@@ -13,8 +13,8 @@ from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.output import Format, print_json, print_lines, results, steps
 
 if TYPE_CHECKING:
-    from testbed.engines.machine.calibration import Calibration
-    from testbed.engines.machine.probe import Capability
+    from testbed.engines.local_machine.calibration import Calibration
+    from testbed.engines.local_machine.probe import Capability
 
 
 @app.command(epilog="Examples:\ntestbed doctor --format json\ntestbed doctor --calibrate\ntestbed doctor --compile")
@@ -34,8 +34,8 @@ def doctor(
     from dataclasses import asdict
 
     from testbed.engines.lab.control import registry
-    from testbed.engines.machine import calibration
-    from testbed.engines.machine.probe import capabilities
+    from testbed.engines.local_machine import calibration
+    from testbed.engines.local_machine.probe import capabilities
 
     if compiling:
         _compile(form)
@@ -67,7 +67,7 @@ def doctor(
 
 def _compile(form: Format) -> None:
     """Exit code 3 if a part could not be compiled."""
-    from testbed.engines.machine.compiled import COMMANDS, compile_all
+    from testbed.engines.local_machine.compile_kernels import COMMANDS, compile_all
 
     started = time.monotonic()
     with steps() as progress:
@@ -84,7 +84,7 @@ def _compile(form: Format) -> None:
 
 
 def _calibrate() -> Calibration:
-    from testbed.engines.machine import calibration
+    from testbed.engines.local_machine import calibration
     from testbed.experiments.run.dilation.calibrate import calibrate
 
     with steps() as progress:

@@ -33,7 +33,7 @@ def execute(
     from testbed.base.model import host_ip
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import LabClient
-    from testbed.engines.lab.control.shell import execute_in
+    from testbed.engines.lab.control.mininet_shell import execute_in
 
     running = [entry.name for entry in registry.running()]
     # Without a name a lab that was left running is meant, also where a program measures in another.

@@ -146,7 +146,7 @@ def over_machines(
     if cluster is None or cluster.startswith("local"):
         sentence = "names workers of a Dask scheduler; give its address, such as --cluster tls://scheduler:8786"
         raise InputError.one("--machines", sentence)
-    from testbed.engines.machine.cluster import open_cluster
+    from testbed.engines.local_machine.cluster import open_cluster
     from testbed.engines.machines.fabric_client import find_machines
     from testbed.experiments.run.machines import FabricEngine
 
@@ -207,7 +207,7 @@ def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
 def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: Format) -> _LabFacts:
     """Build a lab that outlives this program, and say so; returns what it is."""
     started = time.monotonic()
-    from testbed.engines.machine.probe import prefetch_capabilities
+    from testbed.engines.local_machine.probe import prefetch_capabilities
 
     looking = prefetch_capabilities()
     from testbed.engines.lab.control import registry
@@ -322,7 +322,7 @@ def shell(lab: LAB = None) -> None:
     `exit` leaves it, and the lab keeps running.
     """
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.shell import enter
+    from testbed.engines.lab.control.mininet_shell import enter
 
     enter(registry.find(lab).init)
 

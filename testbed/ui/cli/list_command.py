@@ -70,7 +70,7 @@ def _has(text: str, words: Sequence[str]) -> bool:
 def _listing(kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
     """Kind → name → what it is."""
     from testbed.devices import DIALECTS
-    from testbed.engines.lab.hosts.jobs import job_summaries
+    from testbed.engines.lab.hosts.build_mpi_jobs import job_summaries
     from testbed.fabric.routing import ROUTINGS
     from testbed.fabric.traffic import FAMILIES, PATTERNS
     from testbed.fabric.verify.limits import SWITCH_MODELS

@@ -108,7 +108,7 @@ def printable_everywhere() -> None:
 
 def plan_scenario(name: str, settings: Sequence[str] | None = None) -> Plan:
     """Plan and prove a scenario that is named on the command line."""
-    from testbed.engines.lab.hosts.memory import require_room
+    from testbed.engines.lab.hosts.available_memory import require_room
     from testbed.planning import make_plan
     from testbed.scenario import find_scenario, load_scenario
 

@@ -14,7 +14,7 @@ from testbed.ui.cli.output import Format, plan_scenario, print_json, print_lines
 if TYPE_CHECKING:
     from testbed.base.model import Topology
     from testbed.engines.simulate import Replay, Settings
-    from testbed.engines.simulate.recorded import Recorded
+    from testbed.engines.simulate.traffic_matrices import Recorded
 
 ALL_TO_ALL = "all_to_all"
 CHANNELS, PAIRS = "channels.svg", "pairs.svg"
@@ -73,7 +73,7 @@ class ReplayOptions:
 
     def read_traffic(self, topology: Topology) -> Recorded:
         """What is sent."""
-        from testbed.engines.simulate.recorded import make_all_to_all, make_collective, read_matrix, read_run
+        from testbed.engines.simulate.traffic_matrices import make_all_to_all, make_collective, read_matrix, read_run
 
         if self.matrix is not None:
             return read_matrix(self.matrix, topology)
@@ -89,7 +89,7 @@ def run_replay(
 ) -> int:
     """Replay and print; returns the exit code."""
     from testbed.engines.simulate import replay_plan
-    from testbed.engines.simulate.settings import settings_problems
+    from testbed.engines.simulate.flit_settings import settings_problems
 
     problems = settings_problems(settings, 1)
     if problems:
@@ -137,7 +137,7 @@ def _draw(found: Replay) -> list[Path]:
 def _print(found: Replay, figures: Sequence[Path]) -> None:
     import numpy as np
 
-    from testbed.engines.simulate.replays import PAIRS as PAIR_TIMES
+    from testbed.engines.simulate.run_replay import PAIRS as PAIR_TIMES
 
     settings, demand, outcome = found.settings, found.demand, found.outcome
     print_lines(f"{found.plan.scenario.name}: {found.recorded.origin}")

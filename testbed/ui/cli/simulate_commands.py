@@ -293,8 +293,8 @@ def _check_options(
 ) -> tuple[float, ...]:
     """The loads, or everything that is wrong with the options."""
     from testbed.engines.simulate import PacketSettings
+    from testbed.engines.simulate.flit_settings import parse_loads, settings_problems
     from testbed.engines.simulate.packet_settings import packet_problems
-    from testbed.engines.simulate.settings import parse_loads, settings_problems
 
     wanted: tuple[float, ...] = ()
     found: list[Problem] = []

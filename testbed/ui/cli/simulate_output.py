@@ -12,7 +12,7 @@ from testbed.ui.cli.output import messages, print_lines, results
 
 if TYPE_CHECKING:
     from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome
-    from testbed.engines.simulate.point import Row, Seeds
+    from testbed.engines.simulate.flit_point import Row, Seeds
     from testbed.experiments.analyse.channel_load import ChannelLoad
     from testbed.planning import Plan
 
@@ -23,7 +23,7 @@ Column = tuple[str, Callable[["Row"], str]]
 
 def static_load(plan: Plan, settings: Settings | PacketSettings) -> ChannelLoad:
     """What the pattern asks of each link by the paths alone. At flit level all links carry a flit a cycle."""
-    from testbed.engines.simulate.settings import UNIFORM, Settings
+    from testbed.engines.simulate.flit_settings import UNIFORM, Settings
     from testbed.experiments.analyse.channel_load import ALL_TO_ALL, load_of
 
     spread = ALL_TO_ALL if settings.pattern == UNIFORM else settings.pattern
@@ -213,7 +213,7 @@ def _print_ties(outcome: SimulationOutcome) -> None:
     """What other orders of events of one time give, and whether the figures depend on it."""
     from rich.table import Table
 
-    from testbed.engines.simulate.point import TELLING
+    from testbed.engines.simulate.flit_point import TELLING
 
     rows = [(row, row.ties) for row in outcome.rows if row.ties is not None]
     if not rows:

@@ -68,7 +68,7 @@ def named_variants(name: str, settings: Sequence[str], vary: Sequence[str]) -> I
     Raises:
         InputError: what is wrong with any of them.
     """
-    from testbed.engines.lab.hosts.memory import require_room
+    from testbed.engines.lab.hosts.available_memory import require_room
     from testbed.planning import make_plan
     from testbed.scenario import find_scenario, load_scenario
 

@@ -11,7 +11,7 @@ import typer
 from testbed.base.errors import InputError
 
 if TYPE_CHECKING:
-    from testbed.engines.machine.cluster import Cluster
+    from testbed.engines.local_machine.cluster import Cluster
 
 CLUSTER_HELP = "run on workers: local, local:N, slurm:N, or a Dask scheduler's tcp:// or tls:// address"
 INSECURE_HELP = "allow an unencrypted scheduler that other machines can reach"
@@ -31,7 +31,7 @@ def cluster_of(cluster: str | None, progress: Callable[[str], None], *, insecure
             raise InputError.one("--insecure", "is for --cluster; name a scheduler, or leave it out")
         yield None
         return
-    from testbed.engines.machine.cluster import open_cluster
+    from testbed.engines.local_machine.cluster import open_cluster
 
     with open_cluster(cluster, progress, insecure=insecure) as workers:
         yield workers

@@ -16,7 +16,7 @@ from testbed.ui.python.runs import FinishedRun
 
 if TYPE_CHECKING:
     from testbed.engines.lab.control.client import LabClient
-    from testbed.engines.lab.control.inside import Completed, Started
+    from testbed.engines.lab.control.host_commands import Completed, Started
 
 
 @contextmanager
@@ -122,13 +122,13 @@ class LabHost:
         Raises:
             WorkloadError: it did not end in time, and is ended then, or there is no such program.
         """
-        from testbed.engines.lab.control.inside import run_inside
+        from testbed.engines.lab.control.host_commands import run_inside
 
         return run_inside(*self._place(), self._substitute_addresses(command), timeout, self.lab.core.facts.host_access)
 
     def start(self, command: Sequence[str]) -> Started:
         """Start a command that goes on, such as a server; it is ended by its stop(), or with the lab."""
-        from testbed.engines.lab.control.inside import start_inside
+        from testbed.engines.lab.control.host_commands import start_inside
 
         return start_inside(*self._place(), self._substitute_addresses(command), self.lab.core.facts.host_access)
 

@@ -29,7 +29,7 @@ def plan_fabric(
     scenario: str | Path | Mapping[str, Any], settings: Mapping[str, Any] | None, *, trust: bool
 ) -> PlannedFabric:
     """Plan a fabric and prove it, as `testbed.plan` says."""
-    from testbed.engines.lab.hosts.memory import require_room
+    from testbed.engines.lab.hosts.available_memory import require_room
     from testbed.planning import make_plan
     from testbed.scenario import find_scenario, load_scenario, parse_scenario
     from testbed.scenario.named_files import EVERY_KEY

@@ -35,8 +35,8 @@ def simulate_fabric(
     from dataclasses import fields
 
     from testbed.engines.simulate import PacketSettings, Settings, simulate_plan
+    from testbed.engines.simulate.flit_settings import parse_loads, settings_problems
     from testbed.engines.simulate.packet_settings import packet_problems
-    from testbed.engines.simulate.settings import parse_loads, settings_problems
 
     if level not in ("flit", "packet"):
         raise InputError.one("level", f'should be flit or packet, not "{level}"')

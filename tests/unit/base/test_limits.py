@@ -33,7 +33,7 @@ from pathlib import Path
 from testbed.base import limits
 from testbed.devices.audit.read_folder import read_network
 from testbed.ui.cli.check_command import texts_of
-from testbed.engines.lab.hosts.jobs import read_job
+from testbed.engines.lab.hosts.build_mpi_jobs import read_job
 from testbed.base.errors import TestbedError
 from testbed.ui.teaching import course
 from testbed.planning.prove_stored import read_stored

@@ -15,9 +15,9 @@ from testbed.base.errors import Problem
 from testbed.base.untrusted_text import csv_text
 from testbed.devices import Options, compare_files, export_plan
 from testbed.devices.audit.cabling import _table
-from testbed.engines.simulate.recorded import _csv_matrix, make_all_to_all
-from testbed.engines.simulate.replays import replay_plan
-from testbed.engines.simulate.settings import Settings
+from testbed.engines.simulate.flit_settings import Settings
+from testbed.engines.simulate.run_replay import replay_plan
+from testbed.engines.simulate.traffic_matrices import _csv_matrix, make_all_to_all
 from testbed.experiments.analyse.figures import analyse
 from testbed.experiments.analyse.plot import as_csv
 from tests.fabrics import plan_of

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, StorageError
-from testbed.engines.machine import calibration
+from testbed.engines.local_machine import calibration
 from testbed.experiments.run.write_capture import CaptureFile
 from testbed.experiments.sweep.apart import RemoteResult, unpack
 from testbed.results import ResultFolder, load_run

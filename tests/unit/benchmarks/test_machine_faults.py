@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from benchmarks.command import ROOT
-from testbed.engines.lab.hosts import confine, host_view, mounts
-from testbed.engines.machine import probe
+from testbed.engines.lab.hosts import host_view, mounts, seccomp
+from testbed.engines.local_machine import probe
 
 _ROOT = str(ROOT)
 # A shell's words before the program → exit code, and what is said where it is not 0.
@@ -74,9 +74,9 @@ def test_a_machine_that_cannot_shut_hosts_in(lacking, monkeypatch):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     if lacking == "library":
-        monkeypatch.setattr(confine, "_LIBRARY", "libnone.so.2")
+        monkeypatch.setattr(seccomp, "_LIBRARY", "libnone.so.2")
         monkeypatch.setattr(host_view, "why_not", lambda: "")  # which only root can ask
-        confine._filter.cache_clear()
+        seccomp._filter.cache_clear()
         said = "hosts' programs cannot be held back: libnone.so.2: cannot open shared object file"
     else:
         monkeypatch.setattr(mounts, "run_in_thread_namespace", refuse)

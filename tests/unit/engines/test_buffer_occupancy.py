@@ -11,7 +11,7 @@ from PIL import Image, ImageSequence
 
 from testbed.engines.simulate import Network, PacketSettings, Settings, simulate, simulate_packets
 from testbed.engines.simulate.buffer_occupancy import MAX_SNAPSHOTS, snapshots_of
-from testbed.engines.simulate.levels import packet_network
+from testbed.engines.simulate.detail_levels import packet_network
 from testbed.experiments.report.drawing import CYCLE, animate_occupancy, draw_occupancy
 from tests.fabrics import plan_of
 

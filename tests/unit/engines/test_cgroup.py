@@ -8,7 +8,7 @@ from testbed.base.errors import CapabilityError, LabError
 from testbed.engines.lab.hosts import cgroup
 from testbed.engines.lab.hosts.cgroup import Hierarchy, LabGroup, Limit, limit_problems
 from testbed.engines.lab.hosts.commands import in_host
-from testbed.engines.machine import calibration
+from testbed.engines.local_machine import calibration
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 

@@ -18,9 +18,9 @@ import dask
 import pytest
 
 from testbed.base.errors import CapabilityError, InputError, WorkloadError
-from testbed.engines.machine import cluster as module
-from testbed.engines.machine import local_workers
-from testbed.engines.machine.cluster import open_cluster
+from testbed.engines.local_machine import cluster as module
+from testbed.engines.local_machine import local_workers
+from testbed.engines.local_machine.cluster import open_cluster
 from testbed.engines.simulate import Settings, simulate_plan
 from tests.dask_programs import ROOT, await_workers, certificate, scheduler, tls_options, worker
 from tests.fabrics import plan_of

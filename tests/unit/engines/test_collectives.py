@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from testbed.base.errors import InputError, naming_options
-from testbed.engines.simulate.network import Network
+from testbed.engines.simulate.flit_network import Network
+from testbed.engines.simulate.flit_settings import Settings
 from testbed.engines.simulate.replay import Demand, least_clocks, replay
-from testbed.engines.simulate.settings import Settings
 from testbed.fabric.collectives import COLLECTIVES, make_steps, waits_of
 from testbed.fabric.routing.paths import hops
 from testbed.ui.cli import simulate_commands  # noqa: F401 - it adds its command

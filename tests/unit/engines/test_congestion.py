@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import CapabilityError
-from testbed.engines.machine.congestion import require_congestion
+from testbed.engines.local_machine.congestion import require_congestion
 
 
 def test_what_the_kernel_has_passes():

@@ -9,8 +9,8 @@ from testbed.base.errors import LabError
 from testbed.base.messages import ControllerStatus, Deviation, FastPathEntries, RefusedSwitch, SwitchState
 from testbed.base.model import Rule
 from testbed.engines.lab.control.controller import describe_late_switches
-from testbed.engines.ovs.checks import deviations
-from testbed.engines.ovs.walk import state_problems
+from testbed.engines.ovs.check_paths import state_problems
+from testbed.engines.ovs.check_tables import deviations
 from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario

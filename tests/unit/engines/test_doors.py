@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import CapabilityError, LabError
-from testbed.engines.machine import probe
-from testbed.engines.realtime import doors, process
+from testbed.engines.local_machine import probe
+from testbed.engines.realtime import process, taps
 from testbed.scenario import parse_scenario
 
 _SCENARIO = "topology: {kind: mesh, sizes: [2]}\nengine: realtime"
 
 
 def test_without_taps_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "_TUN", tmp_path / "tun")
+    monkeypatch.setattr(taps, "_TUN", tmp_path / "tun")
     with pytest.raises(CapabilityError) as missing:
-        doors.open_taps({os.getpid(): "02:00:00:00:00:01"}, 0)
+        taps.open_taps({os.getpid(): "02:00:00:00:00:01"}, 0)
     assert str(missing.value) == (
         f"{tmp_path}/tun is missing, so hosts cannot be joined to the model and engine: realtime does not run; load "
         "the kernel's module (modprobe tun), or give the container this device"
@@ -54,7 +54,7 @@ def test_a_machine_that_holds_no_packets_says_what_that_costs(monkeypatch: pytes
 
     monkeypatch.setattr(socket, "socket", refuse)
     with pytest.raises(LabError) as missing:
-        doors._queue_packets()
+        taps._queue_packets()
     assert missing.value.sentence == (
         "netfilter does not hold packets for the model, so hosts do not feel that the fabric pauses, and lose what "
         "finds their own queue full; load the modules nfnetlink_queue and xt_NFQUEUE (Operation not permitted)"

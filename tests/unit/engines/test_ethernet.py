@@ -12,8 +12,8 @@ from testbed.dataplane.kernels.packets_state import FREE
 from testbed.dataplane.predict import transport
 from testbed.dataplane.predict.round_trip import frame_sizes, one_way
 from testbed.engines.lab.hosts.shaping import Shaping
-from testbed.engines.simulate.live import live_model
 from testbed.engines.simulate.packet_settings import CONTROL_BYTES, time_of
+from testbed.engines.simulate.switch_model import live_model
 from testbed.fabric.routing.paths import path
 from testbed.planning.rates import logical_ways
 from testbed.planning.wire_time import message_wires

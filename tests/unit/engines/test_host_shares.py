@@ -8,10 +8,10 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.messages import CpuShare
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.hosts.cgroup import Hierarchy
 from testbed.engines.lab.hosts.host_shares import HostShares
-from testbed.engines.lab.orders import BuildOrder
 from tests.fabrics import plan_of
 
 

@@ -8,8 +8,8 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.dataplane.predict import transport
 from testbed.engines.lab.control.build import build_order
-from testbed.engines.simulate.live import live_model
 from testbed.engines.simulate.packet_settings import PICOSECONDS
+from testbed.engines.simulate.switch_model import live_model
 from testbed.experiments.regulate.run import require_regulable
 from testbed.planning import Plan, make_plan
 from testbed.planning.rates import channel_rates, fair_rates

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.base.messages import Deviation, LinkChange, LinkState
 from testbed.engines.lab.hosts.shaping import Shaping, shaping_problems
-from testbed.engines.ovs.checks import changed_links
+from testbed.engines.ovs.check_tables import changed_links
 from testbed.engines.ovs.netem import Netem
 from testbed.planning.check_loads import too_slow
 from testbed.scenario.workloads.link_settings import read_delay, read_loss, read_rate

@@ -12,8 +12,8 @@ from testbed.dataplane.kernels import packets_live
 from testbed.dataplane.kernels.packets import run
 from testbed.dataplane.kernels.packets_check import lost_frames
 from testbed.dataplane.kernels.packets_state import DELIVERED, FREE, MADE, REFUSED, PacketModel
-from testbed.engines.simulate import live
-from testbed.engines.simulate.live import live_model, live_settings
+from testbed.engines.simulate import switch_model
+from testbed.engines.simulate.switch_model import live_model, live_settings
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan, make_plan
 from testbed.planning.wire_time import zero_load_latency
@@ -97,9 +97,9 @@ def test_all_that_switches_cannot_be_is_said_at_once(more: str, problems: list[s
 def test_tables_may_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = _plan(TORUS)
     cells = plan.vlans.vlan_count * 16 * 16
-    monkeypatch.setattr(live, "_MAX_CELLS", cells)
+    monkeypatch.setattr(switch_model, "_MAX_CELLS", cells)
     live_model(plan)
-    monkeypatch.setattr(live, "_MAX_CELLS", cells - 1)
+    monkeypatch.setattr(switch_model, "_MAX_CELLS", cells - 1)
     with pytest.raises(InputError, match=rf"^test: topology: needs a table of {cells:,} next hops and may have "):
         live_model(plan)
 

@@ -35,14 +35,14 @@ from testbed.base.messages import (
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.counters.rtnetlink import FIGURES
-from testbed.engines.lab.hosts import frames
+from testbed.engines.lab.hosts import probe_frames
 from testbed.engines.machines import worker
 from testbed.engines.machines.build import what_shares_miss
-from testbed.engines.machines.clocks import Clock, clocks, interpolate_clocks
+from testbed.engines.machines.clock_offsets import Clock, clocks, interpolate_clocks
 from testbed.engines.machines.fabric_client import FabricMachine, Machines, find_machines
-from testbed.engines.machines.observations import merge_disturbed, merge_observations, merge_snapshots
-from testbed.engines.machines.parts import divide, needed_rates
-from testbed.engines.machines.records import merge_records
+from testbed.engines.machines.merge_observations import merge_disturbed, merge_observations, merge_snapshots
+from testbed.engines.machines.merge_telemetry import merge_records
+from testbed.engines.machines.partition_fabric import divide, needed_rates
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
 from testbed.fabric.topologies.partition import cut
@@ -305,12 +305,12 @@ def test_hosts_of_all_machines_teach_from_their_own_addresses(divided, monkeypat
     _, _, parts, _ = divided
     taught: dict[str, list[Any]] = {}
     monkeypatch.setattr(
-        frames, "_teach_one", lambda host, pid, vlans, networks, gap: taught.update({host.name: networks})
+        probe_frames, "_teach_one", lambda host, pid, vlans, networks, gap: taught.update({host.name: networks})
     )
     for part in parts:
         holders = {host.name: 7 for host in part.order.hosts}
-        frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
-    assert taught == {f"h{n}": [frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
+        probe_frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
+    assert taught == {f"h{n}": [probe_frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
     assert ask.Learn((1,), datagrams=False).merge(parts, ["raw", "raw"]) == "raw"
 
 

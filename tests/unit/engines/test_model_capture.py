@@ -12,7 +12,7 @@ from testbed.dataplane.kernels.packets import restart_links, run
 from testbed.dataplane.kernels.packets_clock import set_pace, shown_time
 from testbed.dataplane.kernels.packets_state import FREE, NOW, PacketModel
 from testbed.engines.realtime.capture import ModelFrames
-from testbed.engines.simulate.live import live_model
+from testbed.engines.simulate.switch_model import live_model
 
 from .test_live import _offer, _plan
 

@@ -12,14 +12,14 @@ import pytest
 
 from testbed.dataplane.kernels.packets_state import ASKED, DISCARD, FREE, TAKEN, PacketModel
 from testbed.engines.lab.control.build import build_order
-from testbed.engines.lab.hosts.names import MODEL
+from testbed.engines.lab.hosts.interface_names import MODEL
+from testbed.engines.realtime.change_plan import tables_now
+from testbed.engines.realtime.check_paths import walk
 from testbed.engines.realtime.installer import ModelInstaller, table_differences
-from testbed.engines.realtime.manager import ModelManager
-from testbed.engines.realtime.memory import attach, write
-from testbed.engines.realtime.move import tables_now
-from testbed.engines.realtime.ports import Ports
-from testbed.engines.realtime.walk import walk
-from testbed.engines.simulate.live import live_model
+from testbed.engines.realtime.manager_program import ModelManager
+from testbed.engines.realtime.port_state import Ports
+from testbed.engines.realtime.shared_memory import attach, write
+from testbed.engines.simulate.switch_model import live_model
 from testbed.planning import Plan, make_plan
 from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements
 from testbed.planning.failover.model_tables import all_tables

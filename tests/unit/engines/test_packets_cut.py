@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 
 from testbed.base.model import Octets
-from testbed.engines.realtime import packets
-from testbed.engines.realtime.packets import HELD, SIZE, SUM
+from testbed.engines.realtime import segmentation
+from testbed.engines.realtime.segmentation import HELD, SIZE, SUM
 
 _FIN, _SYN, _PUSH, _ACK, _REDUCED = 0x01, 0x02, 0x08, 0x10, 0x80
 
 
 @numba.njit
 def _unwrap(message, got, held):
-    return packets.unwrap(message, got, held)
+    return segmentation.unwrap(message, got, held)
 
 
 @numba.njit
 def _asked(message, held):
-    return packets.asked_segment(message, held)
+    return segmentation.asked_segment(message, held)
 
 
 @numba.njit
 def _cut(message, held, segment, mtu, data):
-    return packets.cut(message, held, segment, mtu, data)
+    return segmentation.cut(message, held, segment, mtu, data)
 
 
 def _checksum(data: bytes) -> int:
@@ -69,8 +69,8 @@ def _frames(packet: bytes, *, unsummed: bool = True, segment: int = 0, mtu: int 
     found = []
     while held[SIZE]:
         data = np.zeros(9024, dtype=np.uint8)
-        size = _cut(message, held, segment or mtu - packets.TCP_HEADERS, mtu, data)
-        found.append(data[packets.ETHERNET : size].tobytes())
+        size = _cut(message, held, segment or mtu - segmentation.TCP_HEADERS, mtu, data)
+        found.append(data[segmentation.ETHERNET : size].tobytes())
         assert len(found) < 100
     return found
 
@@ -152,7 +152,7 @@ def test_a_message_without_a_packet_has_none() -> None:
     assert not _unwrap(message, 8, held)
     message = _message(_tcp(b"abc"), unsummed=True, queue=1)
     assert _unwrap(message, len(message), held)
-    assert (held[packets.NUMBER], held[packets.PACKET], held[SUM]) == (1, 0x01020304, 1)
+    assert (held[segmentation.NUMBER], held[segmentation.PACKET], held[SUM]) == (1, 0x01020304, 1)
 
 
 @pytest.mark.parametrize("protocol", [6, 17])

@@ -1,6 +1,6 @@
 """The comparison of dumped rules with the plan; lab tests do the same on running switches."""
 
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario

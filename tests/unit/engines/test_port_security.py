@@ -7,8 +7,8 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.base.model import LearningPlan, host_mac
 from testbed.engines.lab.control.build import build_order
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.engines.ovs.fast_path import why_slow
-from testbed.engines.ovs.walk import installed_problems
 from testbed.fabric.openflow.admission import PRIORITY_TAGGED
 from testbed.fabric.openflow.compile import learned_rules
 from testbed.fabric.openflow.oracle import BROADCAST, Oracle

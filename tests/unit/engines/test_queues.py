@@ -16,8 +16,8 @@ import pytest
 from testbed.base.errors import CapabilityError, InputError
 from testbed.base.files import code_digest
 from testbed.base.python_isolation import make_module_prefix
-from testbed.engines.machine.cluster import open_cluster, worker_code
-from testbed.engines.machine.queues import Queue, submit_workers
+from testbed.engines.local_machine.batch_queues import Queue, submit_workers
+from testbed.engines.local_machine.cluster import open_cluster, worker_code
 
 # dask-jobqueue never closes the files with the keys that it makes for workers.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]

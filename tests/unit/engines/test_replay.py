@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from testbed.base.errors import InputError
 from testbed.base.model import Sample
 from testbed.engines.simulate import Network, Settings
-from testbed.engines.simulate.recorded import FRAME, WIRE
 from testbed.engines.simulate.replay import Demand, least_clocks, replay
+from testbed.engines.simulate.traffic_matrices import FRAME, WIRE
 from testbed.experiments.run.checks.observed import read_record
 from testbed.fabric.routing.paths import switches_on_path
 from testbed.results import load_run
@@ -299,7 +299,7 @@ def test_one_host_has_nobody_to_send_to(typed, tmp_path):
 
 
 def test_too_many_pairs_are_refused_with_their_number(typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("testbed.engines.simulate.replays.MAX_PAIRS", 100)
+    monkeypatch.setattr("testbed.engines.simulate.run_replay.MAX_PAIRS", 100)
     assert problems_of(typed, "mesh4x4", "--pattern", "all_to_all") == [
         "all to all, messages of 65,536 bytes: has 240 pairs of hosts and a replay takes 100; "
         "take a fabric with fewer hosts"

@@ -15,8 +15,8 @@ from testbed.dataplane.kernels import flits
 from testbed.dataplane.kernels.flits_check import lost_flits, waiting_cycle
 from testbed.dataplane.kernels.flits_state import CLOCK, DELIVERED, IDLE, LATENCIES, SLOTS
 from testbed.engines.simulate import Network, Settings, simulate
-from testbed.engines.simulate.network import fabric_of, new_state
-from testbed.engines.simulate.point import _clocks, latency_of
+from testbed.engines.simulate.flit_network import fabric_of, new_state
+from testbed.engines.simulate.flit_point import _clocks, latency_of
 from testbed.experiments.analyse.channel_load import load_of
 from testbed.fabric.kernels.cycles import on_cycles
 from testbed.fabric.routing.paths import hops, switches_on_path
@@ -352,7 +352,7 @@ def test_the_memory_of_a_run_is_about_what_its_state_takes(plan, settings):
 
 
 def test_a_run_of_too_much_memory_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr("testbed.engines.simulate.network.MOST_BYTES", 1 << 30)
+    monkeypatch.setattr("testbed.engines.simulate.flit_network.MOST_BYTES", 1 << 30)
     with pytest.raises(
         InputError,
         match=r"^buffer: a run of 192 virtual channels with 1048576 flits each takes 6.7 GiB and may take 1; give",

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
+from testbed.engines.simulate.flit_settings import Settings, parse_loads, settings_problems
 from testbed.engines.simulate.packet_settings import PacketSettings, packet_problems
-from testbed.engines.simulate.settings import Settings, parse_loads, settings_problems
 
 
 def problems(settings, seeds=1):

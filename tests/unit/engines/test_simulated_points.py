@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.engines.simulate import Settings, runs
-from testbed.engines.simulate.folder import samples_of
-from testbed.engines.simulate.levels import Runs, runs_of
+from testbed.engines.simulate import Settings, run_points
+from testbed.engines.simulate.detail_levels import Runs, runs_of
+from testbed.engines.simulate.flit_point import Links, Point, rows_of
 from testbed.engines.simulate.packet_settings import PacketSettings
-from testbed.engines.simulate.point import Links, Point, rows_of
+from testbed.engines.simulate.result_folder import samples_of
 from testbed.planning import Plan, make_plan
 from testbed.scenario.pickle_plugins import pickle_value
 from tests.fabrics import scenario_of
@@ -65,12 +65,12 @@ def test_a_worker_prepares_a_plan_once(settings, monkeypatch):
         made.append(plan)
         return runs_of(plan, settings)
 
-    monkeypatch.setattr(runs, "_LAST", [])
-    monkeypatch.setattr(runs, "runs_of", prepared)
+    monkeypatch.setattr(run_points, "_LAST", [])
+    monkeypatch.setattr(run_points, "runs_of", prepared)
     shared = pickle_value((PLAN, settings), PLAN.scenario)
-    found = [runs.point_of(shared, load, 1) for load in (0.2, 0.4)]
+    found = [run_points.point_of(shared, load, 1) for load in (0.2, 0.4)]
     assert [plan.digest for plan in made] == [PLAN.digest]
     assert [one.load for one in found if one is not None] == [0.2, 0.4]
     other = Settings(clocks=1000, warm_up=100, packet=4, buffer=8)
-    runs.point_of(pickle_value((PLAN, other), PLAN.scenario), 0.2, 1)
+    run_points.point_of(pickle_value((PLAN, other), PLAN.scenario), 0.2, 1)
     assert len(made) == 2

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from testbed.base.files import code_digest
-from testbed.engines.machine.cluster import open_cluster, worker_code
+from testbed.engines.local_machine.cluster import open_cluster, worker_code
 
 pytestmark = [
     pytest.mark.slow,

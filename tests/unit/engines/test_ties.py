@@ -11,9 +11,9 @@ from testbed.base.jit import jit
 from testbed.dataplane.kernels.events import NEVER, FifoLanes, Heap
 from testbed.dataplane.kernels.tie_breaking import DOCUMENTED, REVERSED, next_of_tied
 from testbed.engines.simulate import PacketNetwork, PacketSettings, packet_point
-from testbed.engines.simulate.folder import samples_of
+from testbed.engines.simulate.flit_point import rows_of
 from testbed.engines.simulate.packet_settings import as_asked, packet_problems
-from testbed.engines.simulate.point import rows_of
+from testbed.engines.simulate.result_folder import samples_of
 from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 from tests.unit.ui.test_cli_surface import typed

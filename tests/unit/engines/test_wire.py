@@ -24,12 +24,12 @@ from testbed.base.messages import (
     Status,
     SwitchState,
 )
+from testbed.engines.lab.build_order import StormReading
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.control.json_lines import decode, encode
 from testbed.engines.lab.control.launch import _environment
 from testbed.engines.lab.control.operation import OPERATIONS, ControllerOperation, Operation, PartwiseOperation
-from testbed.engines.lab.orders import StormReading
 from tests.fabrics import plan_of
 
 _SNAPSHOT = Snapshot(1.5, 1e9, (Count(10, 1), Count(20, 2)), (Count(0, 0),), 5, 1, 9, None, {"switches": (0.25, 1.0)})

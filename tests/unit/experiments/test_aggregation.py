@@ -15,8 +15,8 @@ from testbed.base.model import Group, host_ip, host_mac
 from testbed.dataplane.predict import Wires, fair_goodput, transport
 from testbed.dataplane.predict.members import draw_members, expected_spread, on_members
 from testbed.engines.lab.control.build import build_order
-from testbed.engines.ovs.checks import taken_channels
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
+from testbed.engines.ovs.check_tables import taken_channels
 from testbed.experiments.analyse.explain import explain
 from testbed.experiments.analyse.figures import analyse
 from testbed.experiments.run.checks.fidelity import Verdict

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from testbed.base.errors import CapabilityError, LabError, WorkloadError
-from testbed.engines.lab.hosts import jobs as jobs_of
+from testbed.engines.lab.hosts import build_mpi_jobs as jobs_of
 from testbed.engines.lab.hosts.host_shares import most_share
-from testbed.engines.machine import calibration
-from testbed.engines.machine.calibration import Calibration
+from testbed.engines.local_machine import calibration
+from testbed.engines.local_machine.calibration import Calibration
 from testbed.experiments.run import lab as lab_engine
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
 from testbed.experiments.run.dilation import calibrate, choose, known, pilot

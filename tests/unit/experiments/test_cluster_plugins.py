@@ -13,7 +13,7 @@ import pytest
 
 import testbed as tb
 from testbed.base import trust
-from testbed.engines.machine.cluster import open_cluster
+from testbed.engines.local_machine.cluster import open_cluster
 from testbed.engines.simulate import Settings, simulate_plan
 from testbed.experiments.sweep import prepare, run_sweep
 from testbed.experiments.sweep.apart import run_remote

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import InputError, WorkloadError
-from testbed.engines.machine.cluster import open_cluster
+from testbed.engines.local_machine.cluster import open_cluster
 from testbed.experiments.paper.published_numbers import load_tables
 from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.run.engines import run_scenario

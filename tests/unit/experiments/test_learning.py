@@ -9,9 +9,9 @@ import pytest
 from testbed.base.errors import InputError, LabError
 from testbed.base.model import LearningPlan, Rule, host_mac
 from testbed.engines.lab.counters.counters import flooded_frames
-from testbed.engines.lab.hosts import frames
-from testbed.engines.lab.hosts.frames import frame
-from testbed.engines.ovs.checks import teach, unknown_addresses
+from testbed.engines.lab.hosts import probe_frames
+from testbed.engines.lab.hosts.probe_frames import frame
+from testbed.engines.ovs.check_tables import teach, unknown_addresses
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import flood_findings
 from testbed.fabric.openflow.compile import LearningOracle, count_rules, entry_rules, learned_rules
@@ -76,21 +76,21 @@ def test_learning_is_a_plan_of_its_own():
 
 
 def test_each_vlan_has_a_network_and_each_host_an_address_in_it():
-    addresses = [[frames.vlan_address(vlan, host, 16) for host in range(16)] for vlan in range(8)]
+    addresses = [[probe_frames.vlan_address(vlan, host, 16) for host in range(16)] for vlan in range(8)]
     assert str(addresses[0][0]) == "100.64.0.1/27"
     assert len({one.ip for of_vlan in addresses for one in of_vlan}) == 8 * 16
     assert [len({one.network for one in of_vlan}) for of_vlan in addresses] == [1] * 8
     assert len({of_vlan[0].network for of_vlan in addresses}) == 8
     for hosts in (1, 2, 6, 14, 15, 254):  # none has the address of the network, or that of all
-        last = frames.vlan_address(0, hosts - 1, hosts)
+        last = probe_frames.vlan_address(0, hosts - 1, hosts)
         assert last.network.network_address < last.ip < last.network.broadcast_address
     with pytest.raises(LabError, match="has no room for networks of 4096 hosts for so many VLANs; set assignment"):
-        frames.vlan_address(600, 0, 4096)
+        probe_frames.vlan_address(600, 0, 4096)
 
 
 def test_a_datagram_frame_is_ipv4_with_a_right_checksum():
-    address = frames.vlan_address(3, 4, 16)
-    made = frames.frame(bytes.fromhex("020000000005"), 13, address)
+    address = probe_frames.vlan_address(3, 4, 16)
+    made = probe_frames.frame(bytes.fromhex("020000000005"), 13, address)
     assert made[:18].hex() == "ffffffffffff" + "020000000005" + "8100000d" + "0800"
     head = made[18:38]
     total = sum(int.from_bytes(head[at : at + 2], "big") for at in range(0, 20, 2))
@@ -99,7 +99,7 @@ def test_a_datagram_frame_is_ipv4_with_a_right_checksum():
     assert (head[12:16], head[16:20]) == (address.ip.packed, address.network.broadcast_address.packed)
     assert made[38:46].hex() == "0009" + "0009" + "0008" + "0000"
     assert len(made) == 64
-    assert frames.frame(bytes(6), 13)[16:18].hex() == "88b5"
+    assert probe_frames.frame(bytes(6), 13)[16:18].hex() == "88b5"
 
 
 def test_a_procedure_is_for_switches_that_learn():

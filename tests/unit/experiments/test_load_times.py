@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.engines.lab.counters.rtnetlink import LINK_FIGURES, PortCounters
-from testbed.engines.lab.hosts import fabric
+from testbed.engines.lab.hosts import lab_network
 from testbed.experiments.run.checks.wire_bounds import BEYOND
 from testbed.experiments.run.expected import expected_seconds
 from testbed.experiments.run.loads import run_mpi
@@ -161,7 +161,7 @@ def test_rules_are_waited_for_only_where_frames_have_moved():
 
     def waited() -> int:
         before = rounds[0]
-        fabric.LabNetwork._wait_for_rules(lab)
+        lab_network.LabNetwork._wait_for_rules(lab)
         return rounds[0] - before
 
     # The round that is under way may have passed some frames by.

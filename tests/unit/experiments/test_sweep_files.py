@@ -19,7 +19,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 @pytest.fixture(autouse=True)
 def machine_that_can_do_all(monkeypatch):
     monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
-    monkeypatch.setattr("testbed.engines.lab.hosts.jobs.build_job", lambda job: None)
+    monkeypatch.setattr("testbed.engines.lab.hosts.build_mpi_jobs.build_job", lambda job: None)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

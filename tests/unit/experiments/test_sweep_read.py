@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import CapabilityError, InputError
-from testbed.engines.machine import probe
+from testbed.engines.local_machine import probe
 from testbed.experiments.sweep import prepare
 from testbed.experiments.sweep.read_sweep import parse_sweep
 
@@ -184,7 +184,7 @@ def test_what_a_job_is_asked_for_is_checked_and_its_lacks_told(monkeypatch):
     def lacking(job):
         raise CapabilityError(f"the MPI job {job.name} does not build")
 
-    monkeypatch.setattr("testbed.engines.lab.hosts.jobs.build_job", lacking)
+    monkeypatch.setattr("testbed.engines.lab.hosts.build_mpi_jobs.build_job", lacking)
     text = "scenarios: [ring4, mesh6]\nworkloads: [{kind: mpi, job: fabric_bench}]\n"
     with pytest.raises(CapabilityError, match=r"^the MPI job fabric_bench does not build$"):
         prepared(text)

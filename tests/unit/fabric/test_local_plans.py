@@ -13,7 +13,7 @@ from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Paths, Routes, SwitchModel, Topology
 from testbed.dataplane.predict import Wires, alltoall_bound, fair_goodput, routed_ways, transport
 from testbed.engines.lab.control.build import build_order
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.experiments.report import render_report
 from testbed.experiments.report.facts import key_figures, local_vlans
 from testbed.fabric.openflow.compile import compile_rules

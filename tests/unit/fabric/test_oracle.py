@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.base.model import Rule, host_mac
-from testbed.engines.ovs.walk import installed_problems
+from testbed.engines.ovs.check_paths import installed_problems
 from testbed.fabric.openflow.oracle import BROADCAST, Oracle
 from testbed.fabric.openflow.rule_text import format_rule, parse_rule
 from tests.fabrics import plan_of, topology_of

@@ -8,8 +8,8 @@ from collections import defaultdict
 import pytest
 
 from testbed.base.model import Rule, host_mac
+from testbed.engines.ovs.check_paths import short_cut_problems
 from testbed.engines.ovs.fast_programs import decode_entry, encode_entry
-from testbed.engines.ovs.walk import short_cut_problems
 from testbed.fabric.openflow.flow_cache import NotUnderstoodError, entries
 from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.oracle import Oracle

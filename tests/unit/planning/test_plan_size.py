@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from testbed.base.errors import EXIT_NOTHING_RAN, CapabilityError
-from testbed.engines.lab.hosts import memory
+from testbed.engines.lab.hosts import available_memory
 from testbed.fabric.routing import ROUTINGS
 from testbed.planning import make_plan, size
 from testbed.planning.scenario_fabric import logical_fabric
@@ -99,9 +99,9 @@ def test_a_large_plan_is_told_before_it_is_made(monkeypatch, capsys):
 
 
 def test_a_plan_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 5 * 10**8)
+    monkeypatch.setattr(available_memory, "free_memory", lambda: 5 * 10**8)
     with pytest.raises(CapabilityError) as caught:
-        make_plan(scenario_of(random_fabric(2048)), memory.require_room)
+        make_plan(scenario_of(random_fabric(2048)), available_memory.require_room)
     assert caught.value.exit_code == EXIT_NOTHING_RAN
     assert str(caught.value).startswith("test.yaml: planning 2,048 switches and 4,194,304 pairs of them takes some 0.")
     assert "; 0.5 GB are free here, so nothing was planned. Take fewer switches, a routing by trees" in str(
@@ -112,12 +112,12 @@ def test_a_plan_that_does_not_fit_is_refused(monkeypatch):
 def test_memory_is_what_machine_group_and_limits_leave(monkeypatch, tmp_path):
     for name, text in (("meminfo", "MemTotal: 99 kB\nMemAvailable: 50 kB\n"), ("max", "40000\n"), ("now", "10000\n")):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(memory, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_GROUPS", [(tmp_path / "max", tmp_path / "now")])
-    assert memory.free_memory() == 30_000
+    monkeypatch.setattr(available_memory, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(available_memory, "_GROUPS", [(tmp_path / "max", tmp_path / "now")])
+    assert available_memory.free_memory() == 30_000
     (tmp_path / "memory.stat").write_text("anon 6000\ninactive_file 4000\n")  # files that it has read
-    assert memory.free_memory() == 34_000
+    assert available_memory.free_memory() == 34_000
     (tmp_path / "max").write_text("max\n")
-    assert memory.free_memory() == 50 * 1024
+    assert available_memory.free_memory() == 50 * 1024
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (20_000, 20_000))
-    assert memory.free_memory() == 20_000
+    assert available_memory.free_memory() == 20_000

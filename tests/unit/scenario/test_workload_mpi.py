@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from testbed.engines.lab.hosts import jobs
+from testbed.engines.lab.hosts import build_mpi_jobs
 from testbed.scenario.workloads import mpi, mpi_json, spec
 from testbed.scenario.workloads.mpi_machines import said_by_ranks
 from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob
@@ -390,7 +390,9 @@ def test_the_lines_in_the_manual_are_what_is_read():
     }
 
 
-@pytest.mark.parametrize(("heading", "declared"), [("## job.yaml", jobs._JobFile), ("## In a scenario", spec.Mpi)])
+@pytest.mark.parametrize(
+    ("heading", "declared"), [("## job.yaml", build_mpi_jobs._JobFile), ("## In a scenario", spec.Mpi)]
+)
 def test_the_manual_has_every_key(heading, declared):
     section = README.split(heading)[1].split("\n## ")[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", section, re.M))

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from testbed.base import trust
 from testbed.base.errors import CapabilityError, InputError
-from testbed.engines.lab.hosts import jobs, own_jobs
-from testbed.engines.lab.hosts.jobs import _reason
+from testbed.engines.lab.hosts import build_mpi_jobs, scenario_mpi_jobs
+from testbed.engines.lab.hosts.build_mpi_jobs import _reason
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
 from testbed.planning import make_plan
 from testbed.scenario import load_scenario
@@ -30,7 +30,7 @@ needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")
 def places(tmp_path, monkeypatch):
     """Nothing is trusted, and nothing was built before."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(own_jobs, "CACHE", tmp_path / "state" / "testbed")
+    monkeypatch.setattr(scenario_mpi_jobs, "CACHE", tmp_path / "state" / "testbed")
 
 
 @pytest.fixture
@@ -47,31 +47,31 @@ def folder(tmp_path):
 def trusted(name, base):
     """A job that the caller trusts."""
     with trust.allow_programs(True):
-        return jobs.read_job(name, "x", base)
+        return build_mpi_jobs.read_job(name, "x", base)
 
 
 def problems(name, base):
     with pytest.raises(InputError) as caught:
-        jobs.read_job(name, "x.yaml: workloads.0.job", base)
+        build_mpi_jobs.read_job(name, "x.yaml: workloads.0.job", base)
     return [str(problem) for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("name", jobs.job_names())
+@pytest.mark.parametrize("name", build_mpi_jobs.job_names())
 def test_every_job_of_the_testbed_says_what_it_may(name, tmp_path):
-    job = jobs.read_job(name, "x", tmp_path)
+    job = build_mpi_jobs.read_job(name, "x", tmp_path)
     assert job.name == name
-    assert job.folder == str(jobs.FOLDER / name)
+    assert job.folder == str(build_mpi_jobs.FOLDER / name)
 
 
 def test_the_jobs_of_the_testbed_are_found_by_name():
-    assert jobs.job_names() == ["collectives", "fabric_bench", "hpl", "imb", "osu", "pattern"]
+    assert build_mpi_jobs.job_names() == ["collectives", "fabric_bench", "hpl", "imb", "osu", "pattern"]
 
 
 def test_a_job_may_be_a_path_seen_from_the_scenario(folder):
-    job = jobs.read_job("./my_job", "x", folder.parent)
+    job = build_mpi_jobs.read_job("./my_job", "x", folder.parent)
     assert (job.name, job.binary, job.output, job.folder) == ("mine", str(folder / "run.sh"), "free", str(folder))
-    assert jobs.read_job("my_job/", "x", folder.parent) == job
-    assert jobs.read_job(str(folder), "x", folder / "elsewhere") == job
+    assert build_mpi_jobs.read_job("my_job/", "x", folder.parent) == job
+    assert build_mpi_jobs.read_job(str(folder), "x", folder / "elsewhere") == job
 
 
 def test_an_unknown_job_names_the_nearest(folder):
@@ -133,7 +133,7 @@ def test_a_job_file_that_is_a_link_is_not_read(folder, tmp_path):
 
 @needs_make
 def test_a_folder_without_a_makefile_brings_its_program(folder):
-    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+    build_mpi_jobs.build_job(build_mpi_jobs.read_job("./my_job", "x", folder.parent))
 
 
 @needs_make
@@ -146,7 +146,7 @@ def test_a_makefile_runs_where_the_job_does_not_where_planned(folder, tmp_path, 
         assert CliRunner().invoke(app, words.split()).exit_code == 0, words
     assert not (folder / "built").exists()
     job = trusted("./my_job", tmp_path)
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     assert (Path(job.folder) / "built").exists()
 
 
@@ -157,7 +157,7 @@ def test_a_makefile_is_run_in_a_copy_once(folder):
     before = {path.name for path in folder.iterdir()}
     for _ in range(2):
         job = trusted("./my_job", folder.parent)
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
         assert Path(job.binary).read_text() == "#!/bin/sh\n"
     assert Path(job.binary).parent == Path(job.folder) != folder
     assert {path.name for path in folder.iterdir()} == before
@@ -216,17 +216,17 @@ def test_the_bytes_that_are_trusted_are_the_bytes_that_are_built(folder, tmp_pat
 
 def test_shipped_jobs_and_ready_programs_are_not_asked_about(folder):
     with trust.decide_trust_with(lambda found: pytest.fail("it is asked about")):
-        for name in jobs.job_names():
-            jobs.read_job(name, "x")
-        assert jobs.read_job(str(jobs.FOLDER / "osu"), "x") == jobs.read_job("osu", "x")
-        jobs.read_job("./my_job", "x", folder.parent)
+        for name in build_mpi_jobs.job_names():
+            build_mpi_jobs.read_job(name, "x")
+        assert build_mpi_jobs.read_job(str(build_mpi_jobs.FOLDER / "osu"), "x") == build_mpi_jobs.read_job("osu", "x")
+        build_mpi_jobs.read_job("./my_job", "x", folder.parent)
 
 
 def test_a_makefile_that_came_after_the_question_is_not_run(folder):
-    job = jobs.read_job("./my_job", "x", folder.parent)
+    job = build_mpi_jobs.read_job("./my_job", "x", folder.parent)
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     with pytest.raises(CapabilityError, match="the MPI job mine has got a Makefile meanwhile; run the command again"):
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
     assert not (folder / "built").exists()
 
 
@@ -238,7 +238,7 @@ def test_another_machine_gets_what_is_trusted_without_a_folder(folder):
     sent = pickle.dumps(trusted("./my_job", folder.parent))
     shutil.rmtree(folder)
     job = pickle.loads(sent)
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     assert (Path(job.folder) / "built").exists()
     assert (Path(job.folder) / "src" / "x.c").read_text() == "int x;\n"
 
@@ -281,11 +281,11 @@ def test_what_cannot_be_a_job_s_folder_is_a_sentence(folder, what, sentence):
 def test_a_copy_that_others_can_write_is_not_built(folder, tmp_path, which):
     (folder / "Makefile").write_text("all:\n\ttouch built\n")
     job = trusted("./my_job", folder.parent)
-    own_jobs.unpack_sources(job.sources)
+    scenario_mpi_jobs.unpack_sources(job.sources)
     place = Path(job.folder).parent if which == "mpi_jobs" else Path(job.folder)
     place.chmod(0o777)
     with pytest.raises(CapabilityError, match=f"others can write into {place}, where MPI jobs are built"):
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
     assert not (Path(job.folder) / "built").exists()
 
 
@@ -293,11 +293,11 @@ def test_trust_on_the_command_line_names_and_remembers_the_job(folder, capsys):
     (folder / "Makefile").write_text("all:\n")
     with ask_for_trust():
         trust_programs()
-        jobs.read_job("./my_job", "x", folder.parent)
+        build_mpi_jobs.read_job("./my_job", "x", folder.parent)
     digest = trust.read_job_folder(folder).digest
     said = " ".join(capsys.readouterr().err.split())
     assert f"{folder} is trusted from now on, as long as it is the same (SHA-256 {digest})" in said.replace(" /", "/")
-    jobs.read_job("./my_job", "x", folder.parent)
+    build_mpi_jobs.read_job("./my_job", "x", folder.parent)
 
 
 def test_who_is_not_at_the_terminal_is_not_asked(folder, monkeypatch):
@@ -332,48 +332,48 @@ def test_a_job_that_cannot_be_built_says_why(folder, prepare, message):
     prepare(folder)
     job = trusted("./my_job", folder.parent)
     with pytest.raises(CapabilityError, match=re.compile(message, re.S)):
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
 
 
 @needs_make
 def test_a_script_needs_no_executable_bit(folder):
     (folder / "run.sh").chmod(0o644)
     (folder / "job.yaml").write_text(GOOD + "interpreter: python\n")
-    jobs.build_job(jobs.read_job("./my_job", "x", folder.parent))
+    build_mpi_jobs.build_job(build_mpi_jobs.read_job("./my_job", "x", folder.parent))
 
 
 @needs_make
 def test_imb_says_how_to_get_it(tmp_path):
-    shutil.copytree(jobs.FOLDER / "imb", tmp_path / "imb", ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(build_mpi_jobs.FOLDER / "imb", tmp_path / "imb", ignore=shutil.ignore_patterns("build"))
     job = trusted("./imb", tmp_path)
     with pytest.raises(CapabilityError, match="IMB-MPI1 is not here; get it with `make -C mpi_jobs/imb get`"):
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
 
 
 @needs_make
 def test_hpl_without_network_or_source_says_so(tmp_path, monkeypatch):
-    shutil.copytree(jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(build_mpi_jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
     # An apt-get that fails as one without a network does.
     (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
     (tmp_path / "apt-get").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     job = trusted("./hpl", tmp_path)
     with pytest.raises(CapabilityError, match=r"cannot be fetched by apt-get; is there no network\?") as caught:
-        jobs.build_job(job)
+        build_mpi_jobs.build_job(job)
     assert "E: Failed to fetch" in str(caught.value)
     assert f"Put the file into {job.folder}/build" in str(caught.value)
 
 
 @needs_make
 def test_hpl_takes_no_other_source_than_the_one_it_knows(tmp_path, monkeypatch):
-    shutil.copytree(jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(build_mpi_jobs.FOLDER / "hpl", tmp_path / "hpl", ignore=shutil.ignore_patterns("build"))
     (tmp_path / "hpl" / "build").mkdir()
     (tmp_path / "hpl" / "build" / "hpcc_1.5.0.orig.tar.gz").write_bytes(b"something else")
     (tmp_path / "apt-get").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "apt-get").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(CapabilityError, match="cannot be fetched"):
-        jobs.build_job(trusted("./hpl", tmp_path))
+        build_mpi_jobs.build_job(trusted("./hpl", tmp_path))
 
 
 def test_a_linker_s_cause_is_told_and_not_only_its_end():

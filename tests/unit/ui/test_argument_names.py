@@ -22,11 +22,11 @@ _OPTION = re.compile(r"(?<![\w`-])--[a-z]")
 _COMMAND = re.compile(r"(?:testbed|dask|systemctl|iptables|chrt|ovsdb-client) [^;,]*$")
 # Build the command lines of programs, word by word.
 _WORDS_OF_COMMANDS = {
-    "engines/machine/compiled.py", "engines/lab/hosts/confine.py", "engines/lab/control/controller.py",
-    "engines/lab/hosts/jobs.py", "engines/lab/control/launch.py", "engines/machine/local_workers.py",
+    "engines/machine/compiled.py", "engines/lab/hosts/seccomp.py", "engines/lab/control/controller.py",
+    "engines/lab/hosts/build_mpi_jobs.py", "engines/lab/control/launch.py", "engines/machine/local_workers.py",
     "engines/lab/hosts/loss_probe.py", "engines/machines/worker.py", "engines/lab/hosts/nodes.py",
-    "engines/ovs/openvswitch.py", "engines/machine/probe.py", "engines/lab/control/prompt.py",
-    "engines/realtime/doors.py", "engines/realtime/manager.py", "engines/lab/control/shell.py",
+    "engines/ovs/openvswitch.py", "engines/machine/probe.py", "engines/lab/control/mininet_prompt.py",
+    "engines/realtime/taps.py", "engines/realtime/manager_program.py", "engines/lab/control/mininet_shell.py",
     "engines/ovs/switch_daemon.py", "engines/vm/building.py", "engines/vm/image.py", "engines/vm/stream.py",
     "engines/vm/suite.py", "ui/live/actions.py", "ui/live/jobs.py", "experiments/run/advice.py",
     "experiments/run/dilation/pilot.py", "scenario/workloads/iperf3.py", "scenario/workloads/loss_probe.py",

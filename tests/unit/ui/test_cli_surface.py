@@ -15,7 +15,7 @@ import pytest
 import testbed
 from testbed.base.errors import InputError
 from testbed.base.old_names import OldNameWarning
-from testbed.engines.machine.compiled import COMMANDS, compile_all
+from testbed.engines.local_machine.compile_kernels import COMMANDS, compile_all
 from testbed.experiments.sweep import find_sweep
 from testbed.scenario import parse_scenario, scenario_names
 from testbed.ui import cli

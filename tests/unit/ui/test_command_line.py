@@ -15,8 +15,8 @@ import pytest
 from testbed.base.errors import CapabilityError, InputError, VerificationError
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.build import build_lab
-from testbed.engines.lab.hosts import jobs
-from testbed.engines.machine import probe
+from testbed.engines.lab.hosts import build_mpi_jobs
+from testbed.engines.local_machine import probe
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.ui import cli
@@ -194,7 +194,7 @@ def test_report_of_something_else(tmp_path):
 
 def test_an_unknown_job_is_a_sentence():
     with pytest.raises(InputError, match=r'x: there is no MPI job "fabric_bensch". Did you mean "fabric_bench"\?'):
-        jobs.read_job("fabric_bensch", "x")
+        build_mpi_jobs.read_job("fabric_bensch", "x")
 
 
 def test_nothing_is_started_without_proof():

@@ -18,7 +18,7 @@ import pytest
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Disturbed, LinkReadings, LinkState, PairReadings, PathTrace
-from testbed.engines.ovs.walk import follow_frame
+from testbed.engines.ovs.check_paths import follow_frame
 from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan
 from testbed.ui.live.actions import Actions

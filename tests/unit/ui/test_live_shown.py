@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.base.messages import LinkReadings
-from testbed.engines.ovs.walk import follow_frame
+from testbed.engines.ovs.check_paths import follow_frame
 from testbed.experiments.run.checks.observed import read_record
 from testbed.planning import make_plan
 from testbed.results import ResultFolder

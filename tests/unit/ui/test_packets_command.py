@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, VerificationError
-from testbed.engines.simulate.folder import read_points
+from testbed.engines.simulate.result_folder import read_points
 from testbed.results import load_run
 from testbed.ui.cli import plan_commands, simulate_commands  # noqa: F401 - a program of one command would take no name
 from testbed.ui.cli.app import app

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, VerificationError
 from testbed.engines.simulate import Settings, simulate_plan
-from testbed.engines.simulate.folder import read_points
+from testbed.engines.simulate.result_folder import read_points
 from testbed.experiments.report import render_report
 from testbed.planning import make_plan
 from testbed.results import load_run

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
-from testbed.engines.lab.orders import StormReading
+from testbed.engines.lab.build_order import StormReading
 from testbed.experiments.report.curves import draw_growth
 from testbed.experiments.run.checks.storm import Storm, StormCounts, storm_counts, storm_plan
 from testbed.fabric.openflow.compile import flooding_rules

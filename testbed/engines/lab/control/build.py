@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from testbed.base.model import IP_PREFIX, Rule, host_ip, host_mac
 from testbed.base.units import TimeScale
+from testbed.engines.lab.build_order import BuildOrder, HostOrder, LinkOrder
 from testbed.engines.lab.control.client import LabClient, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces, start_namespaces
 from testbed.engines.lab.control.operation import Progress
-from testbed.engines.lab.hosts.names import PLAN
-from testbed.engines.lab.orders import BuildOrder, HostOrder, LinkOrder
-from testbed.engines.machine.calibration import first_guess
+from testbed.engines.lab.hosts.interface_names import PLAN
+from testbed.engines.local_machine.calibration import first_guess
 from testbed.fabric.openflow.admission import from_own_address
 from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.planning import Plan

@@ -33,14 +33,14 @@ from testbed.base.messages import (
     Tap,
 )
 from testbed.base.units import TimeScale
+from testbed.engines.lab.build_order import BuildOrder, StormReading
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.json_lines import decode, encode
 from testbed.engines.lab.control.launch import NOT_ROOT, Namespaces
 from testbed.engines.lab.control.operation import Operation, Progress
 from testbed.engines.lab.counters.capture import InterfaceFrames
 from testbed.engines.lab.hosts.commands import in_network_of
-from testbed.engines.lab.hosts.names import HOST_INTERFACE, MODEL, PLAN, port_interface
-from testbed.engines.lab.orders import BuildOrder, StormReading
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, MODEL, PLAN, port_interface
 
 if TYPE_CHECKING:
     from testbed.engines.session import Frames
@@ -255,33 +255,33 @@ class LabClient:
 
     def verify(self, plan: Plan) -> list[str]:
         """Teach, dump the rules and walk them, and ping all pairs; see Session."""
-        from testbed.engines.ovs import checks  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+        from testbed.engines.ovs import check_tables  # noqa: PLC0415 - `testbed down` needs nothing of the planner
 
-        return checks.verify(plan, self)
+        return check_tables.verify(plan, self)
 
     def walk(self, plan: Plan, off: Collection[int] | None = None) -> list[str]:
         """Dump the rules and walk them; see Session."""
-        from testbed.engines.ovs import checks  # noqa: PLC0415 - as above
+        from testbed.engines.ovs import check_tables  # noqa: PLC0415 - as above
 
-        return checks.walk(plan, self, off)
+        return check_tables.walk(plan, self, off)
 
     def trace_path(self, plan: Plan, source: int, destination: int) -> PathTrace:
         """Dump the rules and follow a frame; see Session."""
-        from testbed.engines.ovs import checks  # noqa: PLC0415 - as above
+        from testbed.engines.ovs import check_tables  # noqa: PLC0415 - as above
 
-        return checks.trace_path(plan, self, source, destination)
+        return check_tables.trace_path(plan, self, source, destination)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""
-        from testbed.engines.ovs import checks  # noqa: PLC0415 - as above
+        from testbed.engines.ovs import check_tables  # noqa: PLC0415 - as above
 
-        return checks.deviations(plan, self)
+        return check_tables.deviations(plan, self)
 
     def taken_channels(self, plan: Plan, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Ask the running switches which members flows take; see Session."""
-        from testbed.engines.ovs import checks  # noqa: PLC0415 - as above
+        from testbed.engines.ovs import check_tables  # noqa: PLC0415 - as above
 
-        return checks.taken_channels(plan, self, flows)
+        return check_tables.taken_channels(plan, self, flows)
 
     # ------------------------------------------------------------------------------------------------ Open vSwitch
 
@@ -343,7 +343,7 @@ class LabClient:
 
         Where links are aggregated there is none, and rules and groups are changed from here.
         """
-        from testbed.engines.ovs.move import move_lab  # noqa: PLC0415 - `testbed down` needs nothing of the planner
+        from testbed.engines.ovs.change_plan import move_lab  # noqa: PLC0415 - `testbed down` needs nothing of the planner
 
         if self.facts.controller is None and self.plan().bundles is not None:
             return move_lab(self, plan, off, limit, wake_up, pause)

@@ -20,10 +20,10 @@ from testbed.base.errors import LabError
 from testbed.base.messages import ControllerStatus, Disturbed, PlanMove, SwitchState
 from testbed.base.python_isolation import make_module_command
 from testbed.base.resources import CONTROLLERS
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.engines.lab.control.json_lines import decode
 from testbed.engines.lab.hosts.commands import FIRST
-from testbed.engines.lab.hosts.names import OPEN_VSWITCH, PLAN
-from testbed.engines.lab.orders import BuildOrder
+from testbed.engines.lab.hosts.interface_names import OPEN_VSWITCH, PLAN
 from testbed.engines.ovs.switch_backend import SwitchBackend
 
 _SWITCH_PORT, _STATUS_PORT = 6653, 8080
@@ -53,7 +53,7 @@ class Controller:
     ) -> None:
         self.name, self._at, self._number = name, at, number
         daemons = ("--daemons", str(folder / OPEN_VSWITCH)) if all_here else ()
-        self._program = ("testbed.engines.realtime.manager",) if model else (
+        self._program = ("testbed.engines.realtime.manager_program",) if model else (
             CONTROLLERS, name, "--host", at, "--port", str(_switch_port(number)), *daemons
         )  # fmt: skip
         self._status_port = _STATUS_PORT + number - 1

@@ -11,7 +11,7 @@ from testbed.base.errors import LabError
 
 if TYPE_CHECKING:
     from testbed.engines.lab.control.running_lab import RunningLab
-    from testbed.engines.lab.parts import Part
+    from testbed.engines.lab.fabric_part import Part
 
 R = TypeVar("R")
 Progress = Callable[[str], None]

@@ -31,11 +31,11 @@ from testbed.base.messages import (
     PlanMove,
     Status,
 )
-from testbed.engines.lab.control import merging
-from testbed.engines.lab.control.division import divide_disturbance, divide_load
+from testbed.engines.lab.build_order import BuildOrder, StormReading
+from testbed.engines.lab.control import merge_answers
 from testbed.engines.lab.control.operation import ControllerOperation, Operation, PartwiseOperation, Progress
-from testbed.engines.lab.orders import BuildOrder, StormReading
-from testbed.engines.lab.parts import Part
+from testbed.engines.lab.control.split_requests import divide_disturbance, divide_load
+from testbed.engines.lab.fabric_part import Part
 
 if TYPE_CHECKING:
     from testbed.engines.lab.control.running_lab import RunningLab
@@ -59,7 +59,7 @@ class Build(Operation[Facts], name="build"):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[Facts]) -> Facts:
         """Facts of the whole."""
-        return merging.merge_facts(parts, answers)
+        return merge_answers.merge_facts(parts, answers)
 
 
 class GetFacts(PartwiseOperation[Facts], name="facts", concurrent=True):
@@ -73,7 +73,7 @@ class GetFacts(PartwiseOperation[Facts], name="facts", concurrent=True):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[Facts]) -> Facts:
         """Facts of the whole."""
-        return merging.merge_facts(parts, answers)
+        return merge_answers.merge_facts(parts, answers)
 
 
 class GetStatus(PartwiseOperation[Status], name="status", concurrent=True):
@@ -85,7 +85,7 @@ class GetStatus(PartwiseOperation[Status], name="status", concurrent=True):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[Status]) -> Status:
         """Sums of the counts."""
-        return merging.merge_status(parts, answers)
+        return merge_answers.merge_status(parts, answers)
 
 
 class Shutdown(Operation[str], name="shutdown", concurrent=True):
@@ -144,7 +144,7 @@ class CheckShaping(PartwiseOperation[list[str]], name="shaping"):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[list[str]]) -> list[str]:
         """Sentences with their machine."""
-        return merging.merge_shaping(parts, answers)
+        return merge_answers.merge_shaping(parts, answers)
 
 
 # ----------------------------------------------------------------------------------------------- loads and counters
@@ -194,7 +194,7 @@ class GetLinks(
 
     def merge(self, parts: Sequence[Part], answers: Sequence[dict[int, LinkState]]) -> dict[int, LinkState]:
         """By numbers of the whole."""
-        return merging.merge_links(parts, answers)
+        return merge_answers.merge_links(parts, answers)
 
 
 class CountFrames(PartwiseOperation[FrameCounts], name="frames"):
@@ -206,7 +206,7 @@ class CountFrames(PartwiseOperation[FrameCounts], name="frames"):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[FrameCounts]) -> FrameCounts:
         """Sums, and each channel's in the order of the whole."""
-        return merging.merge_frames(parts, answers)
+        return merge_answers.merge_frames(parts, answers)
 
 
 class ReadLinks(PartwiseOperation[LinkReadings], name="read links", concurrent=True):
@@ -218,7 +218,7 @@ class ReadLinks(PartwiseOperation[LinkReadings], name="read links", concurrent=T
 
     def merge(self, parts: Sequence[Part], answers: Sequence[LinkReadings]) -> LinkReadings:
         """In the order of the whole."""
-        return merging.merge_link_readings(parts, answers)
+        return merge_answers.merge_link_readings(parts, answers)
 
 
 class ReadPairs(PartwiseOperation[PairReadings], name="read pairs", concurrent=True):
@@ -230,7 +230,7 @@ class ReadPairs(PartwiseOperation[PairReadings], name="read pairs", concurrent=T
 
     def merge(self, parts: Sequence[Part], answers: Sequence[PairReadings]) -> PairReadings:
         """All pairs."""
-        return merging.merge_pair_readings(parts, answers)
+        return merge_answers.merge_pair_readings(parts, answers)
 
 
 class Reach(PartwiseOperation[list[tuple[str, str]]], name="reach"):
@@ -258,7 +258,7 @@ class Learn(PartwiseOperation[str], name="learn", in_turn=True):
 
     def merge(self, parts: Sequence[Part], answers: Sequence[str]) -> str:
         """All ways in which frames were made."""
-        return merging.join_words(answers)
+        return merge_answers.join_words(answers)
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ class DumpFlows(
 
     def merge(self, parts: Sequence[Part], answers: Sequence[dict[str, list[str]]]) -> dict[str, list[str]]:
         """Of all switches."""
-        return merging.merge_maps(answers)
+        return merge_answers.merge_maps(answers)
 
 
 class DumpShortCuts(PartwiseOperation[FastPathEntries], name="short cuts", concurrent=True):
@@ -301,7 +301,7 @@ class DumpShortCuts(PartwiseOperation[FastPathEntries], name="short cuts", concu
 
     def merge(self, parts: Sequence[Part], answers: Sequence[FastPathEntries]) -> FastPathEntries:
         """Of all switches."""
-        entries, off = (merging.merge_maps(getattr(one, what) for one in answers) for what in ("entries", "off"))
+        entries, off = (merge_answers.merge_maps(getattr(one, what) for one in answers) for what in ("entries", "off"))
         return FastPathEntries(entries, off, 0)
 
 
@@ -317,7 +317,7 @@ class DumpGroups(
 
     def merge(self, parts: Sequence[Part], answers: Sequence[dict[str, list[str]]]) -> dict[str, list[str]]:
         """Of all switches."""
-        return merging.merge_maps(answers)
+        return merge_answers.merge_maps(answers)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from pathlib import Path
 from testbed.base.errors import CapabilityError
 from testbed.base.resources import setup
 from testbed.engines.lab.hosts import mounts
-from testbed.engines.lab.hosts.confine import forbid
-from testbed.engines.lab.hosts.given import Given
+from testbed.engines.lab.hosts.inherited_files import Given
+from testbed.engines.lab.hosts.seccomp import forbid
 
 # What the leader and the relay tell each other: one byte, and a number or a sentence.
 ENDED, STOPPED, FAILED = b"e", b"s", b"f"  # to the relay

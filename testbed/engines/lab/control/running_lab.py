@@ -15,19 +15,19 @@ from pathlib import Path
 from testbed.base.errors import LabError
 from testbed.base.limits import WHOLE_FILE, scaled_limit
 from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LoadRequest, Observation, Status
+from testbed.engines.lab.build_order import BuildOrder, LabState, StormReading
 from testbed.engines.lab.control.agent_memory import trim_heap
 from testbed.engines.lab.control.controller import LabController
-from testbed.engines.lab.control.disturb import carry_out
+from testbed.engines.lab.control.fault_injection import carry_out
 from testbed.engines.lab.control.json_lines import encode
 from testbed.engines.lab.control.operation import Progress
-from testbed.engines.lab.hosts import frames
+from testbed.engines.lab.hosts import probe_frames
 from testbed.engines.lab.hosts.commands import allow_files
-from testbed.engines.lab.hosts.fabric import LabNetwork
 from testbed.engines.lab.hosts.host_shares import HostShares, most_share
 from testbed.engines.lab.hosts.host_view import SHARED
-from testbed.engines.lab.hosts.loads import LoadRunner
-from testbed.engines.lab.hosts.names import HOST_INTERFACE, OPEN_VSWITCH, PLAN
-from testbed.engines.lab.orders import BuildOrder, LabState, StormReading
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, OPEN_VSWITCH, PLAN
+from testbed.engines.lab.hosts.lab_network import LabNetwork
+from testbed.engines.lab.hosts.run_processes import LoadRunner
 from testbed.engines.ovs.openvswitch import OpenVSwitch
 from testbed.engines.ovs.switch_daemon import daemon_count, divide, open_files, switch_ports
 from testbed.engines.ovs.table_limits import datapath_flows, forwarding_entries
@@ -136,7 +136,7 @@ class RunningLab:
         """Make hosts, and start the model that is their network."""
         # It needs numpy, and numba's types.
         from testbed.base.version import __version__  # noqa: PLC0415
-        from testbed.engines.realtime.fabric import ModelFabric  # noqa: PLC0415
+        from testbed.engines.realtime.model_network import ModelFabric  # noqa: PLC0415
 
         allow_files(_MODEL_FILES + _FILES_A_HOST * len(order.hosts), f"the lab {order.name}")
         fabric = ModelFabric(order, FOLDER, groups=groups)
@@ -191,19 +191,19 @@ class RunningLab:
     def ping_all_pairs(self) -> list[tuple[str, str]]:
         """Names of hosts that do not hear each other; of all pairs whose first host is here."""
         fabric = self.need_fabric()
-        return frames.unreachable_pairs(fabric.order.hosts, fabric.order.others, fabric.holders)
+        return probe_frames.unreachable_pairs(fabric.order.hosts, fabric.order.others, fabric.holders)
 
     def teach_switches(self, vlans: Sequence[int], *, datagrams: bool) -> str:
         """Let every host here send a broadcast in each of some VLANs; how the frames were made."""
         fabric = self.need_fabric()
         order, slowest = fabric.order, min(fabric.order.link_rate, fabric.order.host_rate)
-        return frames.teach(order.hosts, order.others, fabric.holders, vlans, slowest, datagrams=datagrams)
+        return probe_frames.teach(order.hosts, order.others, fabric.holders, vlans, slowest, datagrams=datagrams)
 
     def watch_storm(
         self, seconds: float, every: float, rules: Mapping[str, Sequence[str]] | None
     ) -> list[StormReading]:
         """One broadcast, watched; arguments as of WatchStorm."""
-        return frames.watch_storm(self.need_fabric(), seconds, every, rules)
+        return probe_frames.watch_storm(self.need_fabric(), seconds, every, rules)
 
     def count_frames(self) -> FrameCounts:
         """Everything that counts frames, while no LLDP frames are sent."""

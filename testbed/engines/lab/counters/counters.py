@@ -15,10 +15,10 @@ from contextlib import closing
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Count, FrameCounts, Snapshot
-from testbed.engines.lab.counters import kernel_files
+from testbed.engines.lab.build_order import BuildOrder
+from testbed.engines.lab.counters import procfs
 from testbed.engines.lab.hosts.commands import run
-from testbed.engines.lab.hosts.names import channel_ports, host_ports, port_interface
-from testbed.engines.lab.orders import BuildOrder
+from testbed.engines.lab.hosts.interface_names import channel_ports, host_ports, port_interface
 from testbed.fabric.openflow.tables import FORWARDING, Priority
 
 BUSY = 0.1  # idle share below which a machine is too busy for answers in time
@@ -163,7 +163,7 @@ def _count_lldp(rules: Mapping[str, Sequence[str]]) -> int:
 
 def processor_ticks() -> tuple[int, int, int]:
     """Ticks of all processors since the machine started: idle, in interrupts of the network and others, all."""
-    ticks = [int(word) for word in kernel_files.read_kernel_file("/proc/stat").split("\n", 1)[0].split()[1:9]]
+    ticks = [int(word) for word in procfs.read_kernel_file("/proc/stat").split("\n", 1)[0].split()[1:9]]
     return ticks[3] + ticks[4], ticks[5] + ticks[6], sum(ticks)
 
 
@@ -182,9 +182,9 @@ def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
     """
     own, programs = 0, 0
     switches = dict.fromkeys(daemons, 0)
-    for pid in kernel_files.processes():
+    for pid in procfs.processes():
         try:
-            words = kernel_files.read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+            words = procfs.read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
         except OSError:
             continue  # it has just ended; its parent has its time
         itself, ended = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
@@ -203,7 +203,7 @@ def process_seconds(daemons: Sequence[int]) -> dict[str, tuple[float, ...]]:
 
 def _pressure() -> int | None:
     try:
-        match = _TOTAL.search(kernel_files.read_kernel_file(_PRESSURE))
+        match = _TOTAL.search(procfs.read_kernel_file(_PRESSURE))
     except OSError:
         return None
     return int(match.group(1)) if match else None
@@ -236,7 +236,7 @@ def socket_drops(holders: Mapping[str, int]) -> int:
     """Datagrams that hosts received but had to drop because the program did not fetch them in time."""
     drops = 0
     for pid in holders.values():
-        lines = kernel_files.read_kernel_file(f"/proc/{pid}/net/snmp").splitlines()
+        lines = procfs.read_kernel_file(f"/proc/{pid}/net/snmp").splitlines()
         names, values = (line.split() for line in lines if line.startswith("Udp:"))
         drops += int(values[names.index("RcvbufErrors")])
     return drops

@@ -11,7 +11,7 @@ from testbed.base.messages import LinkReadings, PairReadings
 from testbed.engines.lab.counters.rtnetlink import FIGURES
 
 if TYPE_CHECKING:
-    from testbed.engines.lab.hosts.fabric import LabNetwork
+    from testbed.engines.lab.hosts.lab_network import LabNetwork
 
 _IN_BYTES, _IN_FRAMES, _OUT_BYTES, _OUT_FRAMES, _WAITING, _DROPS = (
     FIGURES.index(name) for name in ("rx_bytes", "rx_packets", "tx_bytes", "tx_packets", "queue_frames", "queue_drops")

@@ -19,10 +19,10 @@ from testbed.base.errors import LabError
 from testbed.base.model import Longs
 from testbed.engines.lab.counters.counters import processor_ticks
 from testbed.engines.lab.counters.departures import Departures
-from testbed.engines.lab.counters.pairs import PairCounters
+from testbed.engines.lab.counters.pair_counters import PairCounters
 from testbed.engines.lab.counters.rtnetlink import FIGURES, PortCounters
 from testbed.engines.lab.hosts.commands import in_network_of
-from testbed.engines.lab.hosts.names import HOST_INTERFACE
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE
 
 COARSER = 10
 _NO_HOST = np.zeros((0, len(FIGURES)), dtype=np.int64)  # a part of a fabric on several machines may have none

@@ -6,8 +6,8 @@ import os
 
 from testbed.base.errors import LabError
 from testbed.base.messages import CpuShare
+from testbed.engines.lab.build_order import BuildOrder
 from testbed.engines.lab.hosts import cgroup
-from testbed.engines.lab.orders import BuildOrder
 
 # The rest is for the switches, which in a software lab cost as much as what sends through them.
 _FOR_HOSTS = 0.5

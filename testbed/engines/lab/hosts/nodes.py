@@ -11,8 +11,8 @@ from mininet.node import Host, Node, Switch
 
 from testbed.base.messages import Access
 from testbed.engines.lab.hosts.commands import build_join_command
-from testbed.engines.lab.hosts.confine import guard
-from testbed.engines.lab.hosts.given import give_nothing
+from testbed.engines.lab.hosts.inherited_files import give_nothing
+from testbed.engines.lab.hosts.seccomp import guard
 
 
 class _LazyShell:

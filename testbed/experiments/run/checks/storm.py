@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from testbed.base.errors import InputError, Problem, argument
 from testbed.base.ethernet import MIN_FRAME, wire_bytes
 from testbed.base.units import format_rate, parse_rate
-from testbed.engines.lab.orders import StormReading
+from testbed.engines.lab.build_order import StormReading
 from testbed.experiments.run.engines import find_lab_engine
 from testbed.fabric.openflow.compile import flooding_rules
 from testbed.fabric.openflow.rule_text import format_rule

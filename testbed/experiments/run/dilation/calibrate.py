@@ -12,8 +12,8 @@ from testbed.base.messages import LoadRequest
 from testbed.base.model import host_ip
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.machine.calibration import Calibration, first_guess, machine
-from testbed.engines.machine.probe import require
+from testbed.engines.local_machine.calibration import Calibration, first_guess, machine
+from testbed.engines.local_machine.probe import require
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_step, next_step

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from testbed.base.errors import LabError, setting
-from testbed.engines.machine.calibration import MARGIN, first_guess, frame_margin, least_dilation
+from testbed.engines.local_machine.calibration import MARGIN, first_guess, frame_margin, least_dilation
 from testbed.engines.session import Session
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.pilot import Pilot, job_name, make_pilot, pilot_job, run_pilot, trial_of_job

@@ -7,7 +7,7 @@ switches carry in a second of its own clock is a constant, and trying would only
 from __future__ import annotations
 
 from testbed.base.errors import CapabilityError
-from testbed.engines.machine.calibration import frame_margin, least_dilation
+from testbed.engines.local_machine.calibration import frame_margin, least_dilation
 from testbed.engines.session import Session
 from testbed.experiments.run.dilation.choose import DilationChoice, steps
 from testbed.experiments.run.engine import Progress

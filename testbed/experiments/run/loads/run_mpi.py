@@ -12,9 +12,9 @@ from testbed.base.errors import InputError, Problem, WorkloadError
 from testbed.base.messages import SHARED, Process
 from testbed.base.model import Sample
 from testbed.dataplane.predict import transport
-from testbed.engines.lab.hosts import jobs
-from testbed.engines.lab.hosts.confine import guard
-from testbed.engines.lab.hosts.jobs import npb_job
+from testbed.engines.lab.hosts import build_mpi_jobs
+from testbed.engines.lab.hosts.build_mpi_jobs import npb_job
+from testbed.engines.lab.hosts.seccomp import guard
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
 from testbed.experiments.run.checks.wire_bounds import (
     MOSTLY_UNHELD,
@@ -75,7 +75,7 @@ def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str = "") -> Prepared:
     if isinstance(spec, Npb):
         job, spec = npb_job(spec), npb.as_mpi(spec, plan.topology.host_count)
     else:
-        job = jobs.read_job(spec.job, f"{place}.job", Path(source).resolve().parent, source)
+        job = build_mpi_jobs.read_job(spec.job, f"{place}.job", Path(source).resolve().parent, source)
     job = replace(
         job,
         args=job.args if spec.args is None else spec.args,
@@ -89,10 +89,10 @@ def prepare_mpi(plan: Plan, spec: Mpi | Npb, place: str = "") -> Prepared:
     problems = mpi.argument_problems(job, len(ranks), pairs)
     if problems:
         raise InputError([Problem(f"{place}.{key}", sentence, source) for key, sentence in problems])
-    jobs.build_job(job)
+    build_mpi_jobs.build_job(job)
     trace = spec.trace or job.trace
     if trace:
-        jobs.build_tracer()
+        build_mpi_jobs.build_tracer()
     return Prepared(job, ranks, pairs, trace)
 
 
@@ -191,8 +191,8 @@ def _as_predicted(goodput: Sequence[Sample]) -> bool:
 def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
     topology, facts = context.plan.topology, context.lab.facts
     names = [topology.host_name(host) for host in range(topology.host_count)]
-    mpiexec = jobs.mpi_program("mpiexec")
-    libraries = [jobs.shim_path(), *([jobs.tracer_path()] if prepared.trace else [])]
+    mpiexec = build_mpi_jobs.mpi_program("mpiexec")
+    libraries = [build_mpi_jobs.shim_path(), *([build_mpi_jobs.tracer_path()] if prepared.trace else [])]
     shim, *tracer = [context.lab.copy(path) for path in libraries]
     context.lab.share_folder(Path(prepared.job.folder))
     context.lab.pop_file(f"{SHARED}/{mpi.TRACE_FILE}")  # of a load before this one, should that have failed
@@ -201,7 +201,7 @@ def _launch(context: Context, prepared: Prepared) -> mpi.Launch:
             prepared.job,
             prepared.ranks,
             mpiexec=str(mpiexec),
-            libraries=str(jobs.mpi_libraries()),
+            libraries=str(build_mpi_jobs.mpi_libraries()),
             shim=shim,
             tracer=tracer[0] if tracer else None,
             folder=facts.folder,
