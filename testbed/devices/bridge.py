@@ -24,6 +24,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 from testbed.base.errors import Problem
+from testbed.devices.stp_settings import StpSettings
 
 Entry = tuple[int, str]  # VLAN, MAC address
 
@@ -76,6 +77,7 @@ class Reading:
     dtp: Mapping[str, Dtp] = field(default_factory=dict)  # port → how it negotiates; others do not
     unmentioned: Unmentioned | None = None  # None where such a port is no part of the bridge
     shows_states: bool = False  # whether ports that the spanning tree protocol blocks are among those down
+    spanning_tree: StpSettings | None = None  # what is said of the protocol; None where that is not read
 
 
 @dataclass(frozen=True, slots=True)

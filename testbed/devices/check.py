@@ -55,7 +55,7 @@ _NETPLAN = (
     "is of netplan, which cannot say which VLANs a port of a bridge is in; save what the bridge shows instead "
     "(bridge -j vlan show > vlan.json and three more commands, see docs/real-switches.md)"
 )
-_OURS = {"README.md", "cabling.csv", "export.json"}
+_OURS = {"README.md", "cabling.csv", "export.json", "bridges.csv"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from testbed.devices.read_lines import (
     LineError,
     PortLines,
     SwitchLines,
+    UnclearLineError,
     is_pager,
     mac_of,
     make_empty_bridge,
@@ -24,6 +25,7 @@ from testbed.devices.read_lines import (
     vlan_of,
     vlans_of,
 )
+from testbed.devices.stp_keywords import read_port_words, read_region_words, read_switch_words
 from testbed.devices.vlan_set import ALL_VLANS, VlanSet
 
 PASSED_OVER: Final = "passed over"
@@ -99,6 +101,8 @@ class _Reader:
             return
         try:
             self._carry_out(number, text, indented=line[:1] in (" ", "\t"))
+        except UnclearLineError as error:
+            self._switch.not_understood(number, str(error))
         except LineError as error:
             self._switch.add_problem(number, str(error))
 
@@ -115,7 +119,7 @@ class _Reader:
         words = text.split(" ")
         lower = text.lower().split(" ")
         if not indented:
-            self._section, self._skips = Section(self._switch, {}, VlanSet()), False
+            self._section, self._skips, self._switch.opened = Section(self._switch, {}, VlanSet()), False, ""
         if not indented and lower[0] == "interface" and len(words) > 1:
             self._open_interface(number, text, " ".join(words[1:]))
         elif not indented and lower[0] == "vlan" and len(words) == 2 and words[1][:1].isdigit():
@@ -126,8 +130,16 @@ class _Reader:
             self._apply("port", number, text, lower)
         elif self._section.vlans:
             self._apply("vlan", number, text, lower)
+        elif self._switch.opened == "region":
+            self._read_region(text)
         else:
             self._apply("switch", number, text, lower)
+
+    def _read_region(self, text: str) -> None:
+        words = text.lower().split(" ")
+        negated = words[0] == "no"
+        if not read_region_words(self._switch, words[1:] if negated else words, text, negated=negated):
+            raise UnclearLineError(f'"{text[:80]}" of an MST region may decide what is blocked, and is not understood')
 
     def _open_interface(self, number: int, text: str, named: str) -> None:
         if re.match(self._commands.outside, named, re.IGNORECASE):
@@ -244,3 +256,54 @@ def join_channel(section: Section, name: str, port: PortLines, number: str, rest
     """A port becomes part of a port channel."""
     del port, rest
     section.switch.channels[name] = f"Port-Channel{number}"
+
+
+def set_tree(negated: bool) -> Callable[..., None]:
+    """What a line of the switch says of the spanning tree protocol."""
+
+    def does(section: Section, words: Sequence[str]) -> None:
+        if not read_switch_words(section.switch, words, negated=negated):
+            raise UnclearLineError(
+                f'"spanning-tree {" ".join(words)[:60]}" may decide what is blocked, and is not understood'
+            )
+
+    return does
+
+
+def set_tree_of_port(negated: bool) -> Callable[..., None]:
+    """Likewise a line of a port."""
+
+    def does(section: Section, name: str, port: PortLines, words: Sequence[str]) -> None:
+        del port
+        if not read_port_words(section.switch, name, words, negated=negated):
+            raise UnclearLineError(
+                f'{name}: "spanning-tree {" ".join(words)[:60]}" may decide what is blocked, and is not understood'
+            )
+
+    return does
+
+
+SPANNING_TREE = (
+    Rule("switch", "spanning-tree REST", set_tree(False)),
+    Rule("switch", "no spanning-tree REST", set_tree(True)),
+    Rule("port", "spanning-tree REST", set_tree_of_port(False)),
+    Rule("port", "no spanning-tree REST", set_tree_of_port(True)),
+)
+
+
+def set_speed(section: Section, name: str, port: PortLines, words: Sequence[str]) -> None:
+    """Speed of a port: `1000`, `forced 10gfull`, `10g`; `auto` says none."""
+    del section, name
+    port.mbits = mbits_of(words)
+
+
+_SPEED = re.compile(r"(\d{1,6})(m|g)?(bps)?-?(full|half|gbps|mbps)?(-\d)?", re.IGNORECASE)
+
+
+def mbits_of(words: Sequence[str]) -> int | None:
+    """Mbit/s of the words of a speed; None where they tell none."""
+    for word in words:
+        found = _SPEED.fullmatch(word)
+        if found is not None:
+            return int(found[1]) * (1000 if (found[2] or found[4] or "")[:1].lower() == "g" else 1) or None
+    return None

@@ -61,8 +61,9 @@ def _of_ios() -> Iterator[tuple[str, str]]:
     read = (
         "switchport mode", "switchport access vlan", "switchport voice vlan", "switchport trunk native vlan",
         "switchport trunk allowed vlan", "switchport nonegotiate", "switchport block unicast", "no switchport",
-        "shutdown", "channel-group", *ios_keywords.ROUTED,
+        "shutdown", "channel-group", "spanning-tree", "speed", *ios_keywords.ROUTED,
     )  # fmt: skip
+    yield from ((f"{words} …", "read") for words in ("spanning-tree", "vlan", "vtp domain", "mac address-table static"))
     yield from ((f"interface: {words} …", "read") for words in read)
     yield from ((f"interface: switchport {words} …", "passed over") for words in sorted(ios_keywords.SWITCHPORT_PASSED))
     yield from ((f"interface: {words} …", "passed over") for words in sorted(ios_keywords.PASSED))

@@ -21,6 +21,8 @@ _NEXUS = "Nexus 9000 Layer 2 switching configuration guide"
 _PROCURVE = "ArubaOS-Switch Advanced Traffic Management Guide, static VLANs"
 _JUNOS = "Junos Ethernet Switching User Guide"
 _KERNEL = "ip-link(8) and bridge(8)"
+_MIKROTIK = "MikroTik documentation, Bridging and Switching"
+_TREE = "priority 32768"
 DEFAULTS: dict[str, Default] = {
     "ios-port": Default(
         "interface section", "VLAN 1, mode dynamic auto", f"{_CATALYST}, switchport mode and switchport access"
@@ -60,7 +62,17 @@ DEFAULTS: dict[str, Default] = {
     "procurve-vlans": Default("vlan N, for any VLAN", "VLAN 1 alone", _PROCURVE),
     "junos-port": Default("the interface", "no port of any VLAN", _JUNOS),
     "junos-vlans": Default("vlans", "the VLAN default, 1, alone", _JUNOS),
-    "mikrotik-pvid": Default("pvid", "VLAN 1, untagged", "MikroTik documentation, Bridging and Switching"),
+    "ios-spanning-tree": Default("spanning-tree mode", f"PVST+ in every VLAN, {_TREE}, short path costs", _CATALYST),
+    "nxos-spanning-tree": Default(
+        "spanning-tree mode", f"Rapid PVST+ in every VLAN, {_TREE}, short path costs", _NEXUS
+    ),
+    "eos-spanning-tree": Default("spanning-tree mode", f"MSTP, all VLANs in instance 0, {_TREE}", _EOS),
+    "powerconnect-spanning-tree": Default("spanning-tree mode", f"RSTP, {_TREE}, long path costs", _DELL),
+    "procurve-spanning-tree": Default(
+        "spanning-tree mode, where it is on", f"MSTP, all VLANs in instance 0, {_TREE}", _PROCURVE
+    ),
+    "mikrotik-spanning-tree": Default("protocol-mode", f"RSTP, {_TREE}", _MIKROTIK),
+    "mikrotik-pvid": Default("pvid", "VLAN 1, untagged", _MIKROTIK),
     "sonic-admin-status": Default("admin_status", "down", "SONiC, sonic-swss, cfgmgr/portmgr.h"),
     "linux-default-pvid": Default("vlan_default_pvid", "VLAN 1, untagged, on every port that joins", _KERNEL),
     "linux-state": Default(

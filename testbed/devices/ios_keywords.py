@@ -56,7 +56,7 @@ PASSED = frozenset({
     "keepalive", "l2protocol", "lacp", "link", "lldp", "load-interval", "location", "logging", "macro", "macsec",
     "mdix", "media-type", "mka", "mls", "mtu", "mvr", "nmsp", "ntp", "ospfv3", "pagp", "platform", "power",
     "priority-queue", "ptp", "qos", "queue-set", "rmon", "routing", "service", "service-policy", "snmp", "source",
-    "spanning-tree", "speed", "srr-queue", "standby", "storm-control", "synchronous", "trust", "udld", "uplink", "vtp",
+    "srr-queue", "standby", "storm-control", "synchronous", "trust", "udld", "uplink", "vtp",
     "wrr-queue", "ip", "auto", "negotiation", "cts", "datalink", "et-analytics", "fec", "transceiver", "mac",
     "channel-protocol", "authentication", "dot1x", "mab", "access-session", "rep", "xconnect", "bridge-group", "vrf",
     "ethernet", "encapsulation", "subscriber", "template", "port-type", "private-vlan", "lan", "no-op", "stack-mac",
@@ -67,7 +67,7 @@ FILTERS = (
     "ip access-group", "ipv6 traffic-filter", "mac access-group", "ip verify", "ipv6 source-guard", "authentication",
     "dot1x", "mab", "access-session", "rep ", "xconnect", "bridge-group", "ethernet", "encapsulation", "subscriber",
     "source template", "private-vlan", "template", "cts role-based", "l2protocol-tunnel point-to-point", "macsec",
-    "spanning-tree bpdufilter", "uplink",
+    "uplink",
 )  # fmt: skip
 # Lines that make an interface a routed one.
 ROUTED = ("ip address", "ipv6 address", "vrf forwarding", "ip vrf forwarding", "ip unnumbered")

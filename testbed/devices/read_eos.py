@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from testbed.devices.command_rules import NOT_UNDERSTOOD, Commands, Rule
+from testbed.devices.command_rules import NOT_UNDERSTOOD, SPANNING_TREE, Commands, Rule, set_speed
 from testbed.devices.read_lines import LineError
 from testbed.devices.switchport_rules import (
     SWITCHPORT,
@@ -15,7 +15,6 @@ from testbed.devices.switchport_rules import (
     pass_over,
     register_address,
     remove_vlans,
-    stop_stp,
     stop_stp_in,
     suspend_vlans,
 )
@@ -54,9 +53,8 @@ _RULES = (
     *SWITCHPORT,
     Rule("port", "switchport trunk group REST", NOT_UNDERSTOOD),
     *pass_over(
-        "port", "description", "no description", "speed", "no speed", "mtu", "no mtu", "load-interval", "lacp", "lldp",
-        "no lldp", "flowcontrol", "spanning-tree portfast", "spanning-tree cost", "spanning-tree port-priority",
-        "spanning-tree link-type", "spanning-tree guard", "spanning-tree bpduguard", "ip address", "ipv6 enable",
+        "port", "description", "no description", "no speed", "mtu", "no mtu", "load-interval", "lacp", "lldp",
+        "no lldp", "flowcontrol", "ip address", "ipv6 enable",
         "storm-control", "logging", "no logging", "snmp", "sflow", "poe", "error-correction", "ptp", "mlag",
         "priority-flow-control", "qos", "transceiver", "phone", "udld", "unsupported", "no ip", "link-debounce",
     ),
@@ -66,9 +64,10 @@ _RULES = (
     Rule("vlan", "trunk group REST", NOT_UNDERSTOOD),
     Rule("vlan", "private-vlan REST", NOT_UNDERSTOOD),
     Rule("switch", "no vlan VLANS", remove_vlans),
-    Rule("switch", "spanning-tree mode none", stop_stp),
     Rule("switch", "no spanning-tree vlan-id VLANS", stop_stp_in),
     Rule("switch", "no spanning-tree vlan VLANS", stop_stp_in),
+    *SPANNING_TREE,
+    Rule("port", "speed REST", set_speed),
     Rule("switch", "mac address-table static MAC vlan N interface PORTS", register_address),
     Rule("switch", "mac address-table static REST", NOT_UNDERSTOOD),
     Rule("switch", "switchport default mode routed", NOT_UNDERSTOOD),

@@ -13,6 +13,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.devices import ios_keywords
 from testbed.devices.bridge import Bridge
+from testbed.devices.command_rules import mbits_of
 from testbed.devices.ios_keywords import is_other, port_of
 from testbed.devices.read_lines import (
     LineError,
@@ -25,11 +26,14 @@ from testbed.devices.read_lines import (
     vlan_of,
     vlans_of,
 )
+from testbed.devices.stp_keywords import read_port_words, read_region_words, read_switch_words
 from testbed.devices.vlan_set import ALL_VLANS, VlanSet
 
 __all__ = ["port_of", "read_ios"]
 
 _TELLING = ("switchport", "shutdown", "channel-group", "ip", "vrf")  # words of lines that --explain shows
+# First words of lines of a VLAN, which may stand without indentation.
+_OF_VLAN = (["name"], ["state"], ["shutdown"], ["private-vlan"], ["remote-span"], ["mtu"], ["media"], ["said"])
 _RANGE = re.compile(r"(.*?)(\d+)\s*-\s*(\d+)")
 
 
@@ -90,6 +94,8 @@ class _Reader:
         words = text.lower().split(" ")
         if (self._ports or self._vlans) and self._indented and not indented:
             self._leave()
+        if not indented and not words[0].startswith(("instance", "name", "revision", "no")):
+            self.switch.opened = ""
         if words == ["exit"]:
             self._leave()
         elif words == ["end"]:
@@ -108,21 +114,34 @@ class _Reader:
                 if any(word in _TELLING for word in words[:2]):
                     port.lines.append(f"{self.switch.file} line {self._number}: {text}")
                 self._of_port(name, port, words)
-        elif self._vlans and (indented or not _is_of_switch(words)):
+        elif self._vlans and (indented or words[words[0] == "no" :][:1] in _OF_VLAN):
             self._indented = self._indented or indented
             self._of_vlan(words)
         else:
             self._of_switch(text, words)
 
+    def _read_tree(self, text: str, words: list[str]) -> bool:
+        """Carry out a line of the spanning tree protocol, and say whether it is one."""
+        negated = words[0] == "no"
+        said = words[1:] if negated else words
+        if said[:1] == ["spanning-tree"]:
+            self._leave()
+            understood = read_switch_words(self.switch, said[1:], negated=negated)
+        elif self.switch.opened == "region":
+            understood = read_region_words(self.switch, said, text, negated=negated)
+        else:
+            return False
+        if not understood:
+            self.switch.not_understood(self._number, f'"{text}" may decide what is blocked, and is not understood')
+        return True
+
     def _of_switch(self, text: str, words: list[str]) -> None:
         switch = self.switch
+        if self._read_tree(text, words):
+            return
         match words:
             case ["no", "vlan", vlans] if vlans[:1].isdigit():
                 switch.vlans -= vlans_of(vlans)
-            case ["no", "spanning-tree", "vlan", vlans]:
-                switch.without_stp |= vlans_of(vlans)
-            case ["spanning-tree", "vlan", vlans, *_]:
-                switch.without_stp -= vlans_of(vlans)
             case ["vlan", "dot1q", "tag", "native"]:
                 switch.tags_native = True
             case ["no", "vlan", "dot1q", "tag", "native"]:
@@ -186,6 +205,11 @@ class _Reader:
                 port.said = True
             case ["switchport", *rest]:
                 self._switchport(name, port, rest, negated=negated)
+            case ["spanning-tree", *rest]:
+                if not read_port_words(self.switch, name, rest, negated=negated):
+                    self._not_understood(name, f"{'no ' * negated}{' '.join(said)}")
+            case ["speed", *rest]:
+                port.mbits = None if negated else mbits_of(rest)
             case ["channel-group", *_] if negated:
                 self.switch.channels.pop(name, None)
             case ["channel-group", number, "mode", *_] if number.isdigit():
@@ -302,8 +326,17 @@ def _is_of_switch(words: list[str]) -> bool:
     said = words[1:] if words[0] == "no" else words
     return (
         said[:1] in (["vtp"], ["monitor"], ["vlan"], ["l2"], ["bridge"], ["mac-address-table"], ["hostname"], ["line"])
-        or said[:2] in (["mac", "address-table"], ["mac", "static"], ["shutdown", "vlan"], ["spanning-tree", "mode"])
-        or (words[:3] == ["no", "spanning-tree", "vlan"] and len(words) == 4)
+        or said[:2]
+        in (
+            ["mac", "address-table"],
+            ["mac", "static"],
+            ["shutdown", "vlan"],
+            ["spanning-tree", "mode"],
+            ["spanning-tree", "extend"],
+            ["spanning-tree", "pathcost"],
+        )
+        or (said[:2] == ["spanning-tree", "mst"] and said[3:4] not in (["cost"], ["port-priority"]))
+        or (said[:2] == ["spanning-tree", "vlan"] and said[3:4] not in (["cost"], ["port-priority"]))
     )
 
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from testbed.base.errors import Problem
 from testbed.devices.bridge import Bridge
 from testbed.devices.junos_text import statements_of
-from testbed.devices.read_lines import LineError, SwitchLines, make_empty_bridge, text_of, vlans_of
+from testbed.devices.junos_tree import read_junos_tree
+from testbed.devices.read_lines import (
+    LineError,
+    SwitchLines,
+    UnclearLineError,
+    make_empty_bridge,
+    text_of,
+    vlans_of,
+)
+from testbed.devices.stp_settings import Protocol
 from testbed.devices.vlan_set import VlanSet
 
 _PORT = re.compile(r"((?:[gxe]e|et|mge)-\d+/\d+/\d+(?::\d+)?|ae\d+)(?:\.0)?")
@@ -58,6 +67,7 @@ class _Said:
     ranges: dict[str, list[str]] = field(default_factory=dict)  # interface-range → ports
     vlans: dict[str, VlanSet] = field(default_factory=lambda: {"default": VlanSet.from_ids({1})})
     line: str = ""  # that is carried out, with its place
+    tree_ports: set[str] = field(default_factory=set)  # ports that run the spanning tree protocol, or `all`
 
 
 def _take_ports(said: _Said, name: str) -> Iterator[_Port]:
@@ -107,9 +117,15 @@ def _put_in(said: _Said, vlan: str, name: str, *rest: object) -> None:
     _add_member(said, name, vlan)
 
 
-def _start_stp(said: _Said, *rest: object) -> None:
-    del rest
-    said.switch.stp = True
+def _start_tree(protocol: Protocol) -> Callable[..., None]:
+    def does(said: _Said, words: Sequence[str]) -> None:
+        switch = said.switch
+        switch.stp = switch.says_mode = True
+        switch.tree = replace(switch.tree, protocol=protocol)
+        if not read_junos_tree(switch, said.tree_ports, words, junos_port):
+            raise UnclearLineError(f'"protocols … {" ".join(words)[:60]}" may decide what is blocked')
+
+    return does
 
 
 def _add_to_range(said: _Said, name: str, member: str) -> None:
@@ -166,10 +182,10 @@ RULES: dict[str, Outcome] = {
     "vlans WORD description REST": "passed over",
     "vlans WORD l3-interface REST": "passed over",
     "vlans REST": "not understood",
-    "protocols rstp REST": _start_stp,
-    "protocols mstp REST": _start_stp,
-    "protocols vstp REST": _start_stp,
-    "protocols stp REST": _start_stp,
+    "protocols rstp REST": _start_tree("rstp"),
+    "protocols mstp REST": _start_tree("mstp"),
+    "protocols vstp REST": _start_tree("pvst"),
+    "protocols stp REST": _start_tree("rstp"),
     "protocols mvrp REST": "not understood",
     "protocols gvrp REST": "not understood",
     "protocols protection-group REST": "not understood",
@@ -193,9 +209,12 @@ def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
         said.line = f"{file} line {number}: {' '.join(words)}"
         try:
             _carry_out(said, number, words)
+        except UnclearLineError as error:
+            said.switch.not_understood(number, f"{error}, and is not understood")
         except (LineError, ValueError) as error:
             said.switch.add_problem(number, str(error))
     _settle(said)
+    _settle_tree(said)
     if not said.ports:
         said.switch.problems.append(Problem(file, "names no port of a Juniper switch; is it another switch's?"))
     return said.switch.finish(name)
@@ -223,6 +242,8 @@ def _carry_out(said: _Said, number: int, words: Sequence[str]) -> None:
         elif isinstance(does, str):
             text = " ".join(words)[:80]
             said.switch.not_understood(number, f'"{text}" may decide which frames pass, and is not understood')
+        elif words[:1] == ["protocols"]:
+            does(said, words[len(head) :])
         else:
             values = [word for one, word in zip(head, words, strict=False) if one == "WORD"]
             does(said, *values)
@@ -256,6 +277,23 @@ def _settle(said: _Said) -> None:
         untagged = members if not one.trunk else VlanSet.from_ids({one.native} if one.native else ()) & members
         port.untagged, port.tagged = untagged, members - untagged
         port.tagged_only, port.pvid = not untagged, min(untagged, default=1)
+
+
+def _settle_tree(said: _Said) -> None:
+    """The protocol runs on the interfaces that are listed for it, or on all."""
+    switch = said.switch
+    if not switch.stp or "all" in said.tree_ports:
+        return
+    if not said.tree_ports:
+        sentence = (
+            "the spanning tree protocol is set and has no interface; whether it then runs on all of them depends on "
+            'the software, so add "interface all"'
+        )
+        switch.unclear.append(Problem(switch.file, sentence))
+        return
+    for name in said.ports:
+        if name not in said.tree_ports:
+            switch.tree = switch.tree.with_port(name, filters=True)
 
 
 def _vlans_called(said: _Said, member: str, port: str) -> VlanSet:

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.base.errors import Problem
 from testbed.base.limits import SWITCH_PORTS, scaled_limit, too_much
 from testbed.devices.bridge import Bridge, BridgePort, Dtp, Entry, Reading, Unmentioned
+from testbed.devices.stp_settings import BY_KIND, StpSettings
 from testbed.devices.vlan_set import ALL_VLANS, VlanSet
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 
@@ -20,6 +21,10 @@ _PAGER = re.compile(r"-+ ?more ?-+", re.IGNORECASE)
 
 class LineError(ValueError):
     """A line that cannot be carried out; the text says why."""
+
+
+class UnclearLineError(LineError):
+    """A line that may decide where frames go, and is not understood; the text says why."""
 
 
 def mac_of(text: str) -> str:
@@ -83,6 +88,7 @@ class PortLines:
     tags_native: bool = False  # whether a trunk tags its native VLAN, too
     floods: bool = True  # whether unknown unicast frames leave by it
     shut: bool = False  # whether it is switched off
+    mbits: int | None = None  # its speed in Mbit/s, where it says one
     outside: str = ""  # why it is no port of the bridge, empty where it is one
     said: bool = False  # whether anything was said of its VLANs
     lines: list[str] = field(default_factory=list)  # lines that were said of it
@@ -124,6 +130,10 @@ class SwitchLines:
     lists_vlans: bool = False  # whether the file says which VLANs there are
     stp: bool = True  # until it is switched off, as when it comes out of its box
     without_stp: VlanSet = _NO_VLANS  # VLANs in which it is switched off
+    tree: StpSettings = field(default_factory=StpSettings)  # what is said of the spanning tree protocol
+    says_mode: bool = False  # whether its mode is among that
+    access_edges: set[str] = field(default_factory=set)  # edge ports that are such as access ports alone
+    opened: str = ""  # section of the switch that lines are in, such as `region`
     tags_native: bool = False  # whether trunks tag their native VLAN
     domain: str = ""  # of VTP
     fdb: dict[Entry, str] = field(default_factory=dict)  # static entries
@@ -132,6 +142,10 @@ class SwitchLines:
     passed: dict[str, int] = field(default_factory=dict)  # what moves no frame, and on how many lines
     pauses: set[str] = field(default_factory=set)  # ports that obey pauses
     channels: dict[str, str] = field(default_factory=dict)  # port → the port channel it is part of
+
+    def __post_init__(self) -> None:
+        """Take the defaults of the kind."""
+        self.tree = BY_KIND.get(self.kind, self.tree)
 
     def port(self, name: str) -> PortLines:
         """A port by its name.
@@ -196,18 +210,33 @@ class SwitchLines:
             down=down,
             unclear=tuple(self.unclear),
             origins={port: tuple(said.lines) for port, said in self.ports.items()},
-            defaults={port: self._defaults(self.ports[port], self.ports[port].mode) for port in ports},
+            defaults={
+                port: (*self._defaults(self.ports[port], self.ports[port].mode), *self._tree_defaults(stp=stp))
+                for port in ports
+            },
             silent=frozenset(port for port in ports if not self.ports[port].said),
             inside=frozenset(port for port in ports if port.startswith("AppGigabitEthernet")),
             passed=self.passed,
             dtp=dtp,
             unmentioned=self._make_unmentioned(made),
+            spanning_tree=self._settle_tree() if stp else None,
         )
         bridge = Bridge(
             name, True, stp, {port: said for port, said in ports.items() if _carries(said)}, self.fdb, channels,
             self.without_stp if stp else frozenset(), reading,
         )  # fmt: skip
         return bridge, self.problems
+
+    def _settle_tree(self) -> StpSettings:
+        """What is said of the spanning tree protocol; speeds as the ports say them."""
+        tree = self.tree
+        for name in self.access_edges:
+            if self.ports.get(name, PortLines()).mode == "trunk":
+                tree = tree.with_port(name, edge=False)
+        for name, port in self.ports.items():
+            if port.mbits is not None:
+                tree = tree.with_port(name, mbits=port.mbits)
+        return tree
 
     def _as_port(self, said: PortLines, made: VlanSet) -> BridgePort:
         if said.mode == "general":
@@ -226,6 +255,9 @@ class SwitchLines:
             found.append(f"{self.kind}-access-vlan")
         unlisted = not self.lists_vlans and ((said.access or 1) > 1 or mode == "trunk")
         return (*found, f"{self.kind}-vlans") if unlisted else tuple(found)
+
+    def _tree_defaults(self, *, stp: bool) -> tuple[str, ...]:
+        return (f"{self.kind}-spanning-tree",) if stp and not self.says_mode and self.kind in BY_KIND else ()
 
     def _make_unmentioned(self, made: VlanSet) -> Unmentioned:
         plain = PortLines(tags_native=self.tags_native)

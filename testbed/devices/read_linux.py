@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import Problem
 from testbed.devices.bridge import IN_NO_VLAN, Bridge, BridgePort, Entry, Reading
+from testbed.devices.stp_settings import ANY, StpSettings
 from testbed.devices.vlan_set import VlanSet
 
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
@@ -55,6 +56,7 @@ class Draft:
     origins: dict[str, list[str]] = field(default_factory=dict)  # port → lines that its settings came from
     pvid_default: str = ""  # key of DEFAULTS, where the default VLAN is not said
     pvid_by_default: set[str] = field(default_factory=set)  # ports that are in it for that reason
+    tree: StpSettings = field(default_factory=lambda: StpSettings(long_costs=False))
     says_state: bool = False  # whether such files say of each port whether it is up
 
     def join(self, name: str) -> None:
@@ -84,10 +86,18 @@ class Draft:
             unclear=tuple(self.unclear),
             origins={port: tuple(lines) for port, lines in self.origins.items()},
             defaults={port: self._defaults(port) for port in ports},
+            spanning_tree=self._settle_tree() if self.stp else None,
         )
         return Bridge(
             name, self.vlan_filtering, self.stp, ports, self.fdb, channels or {}, reading=reading
         ), self.problems
+
+    def _settle_tree(self) -> StpSettings:
+        """What is said of the spanning tree protocol; ports have numbers in the order in which they joined."""
+        tree = self.tree
+        for number, port in enumerate(self.ports):
+            tree = tree.with_port(port, number=number)
+        return tree
 
     def _defaults(self, port: str) -> tuple[str, ...]:
         """Keys of DEFAULTS that a port relies on."""
@@ -179,6 +189,10 @@ def _ip_link(draft: Draft, words: list[str]) -> None:
         # What is left out has the kernel's default.
         draft.vlan_filtering = given.get("vlan_filtering", "0") == "1"
         draft.stp = given.get("stp_state", "0") == "1"
+        if "priority" in given:
+            draft.tree = replace(draft.tree, priorities={ANY: _number(given["priority"], 0, 65535)})
+        if "address" in given and _MAC.fullmatch(given["address"].lower()):
+            draft.tree = replace(draft.tree, mac=given["address"].lower())
         draft.default_pvid = _number(given.get("vlan_default_pvid", "1"), 0) or None
         draft.pvid_default = "" if "vlan_default_pvid" in given else "linux-default-pvid"
         if given.get("vlan_protocol", "802.1Q").lower() != "802.1q":
@@ -236,6 +250,15 @@ def _link_set(draft: Draft, words: list[str]) -> None:
     flags = {flag: getattr(port, flag) for flag in _FLAGS}
     for flag, value in given.items():
         if flag == "dev":
+            continue
+        if flag in ("cost", "priority"):
+            high = 65535 if flag == "cost" else 63
+            changes = {flag: _number(value, 0, high)}
+            draft.tree = draft.tree.with_port(device, **changes)
+            continue
+        if flag in ("guard", "root_block") and value in _SWITCHES:
+            key = "guards" if flag == "guard" else "guards_root"
+            draft.tree = draft.tree.with_port(device, **{key: _SWITCHES[value]})
             continue
         if flag not in flags or value not in _SWITCHES:
             raise _LineError(f'"{flag} {value}" is not a known setting of a port')

@@ -9,22 +9,28 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import Problem
 from testbed.devices.bridge import Bridge, BridgePort, Reading
 from testbed.devices.read_lines import LineError, mac_of, make_empty_bridge, text_of, vlan_of, vlans_of
+from testbed.devices.stp_settings import ANY, StpSettings
 from testbed.devices.vlan_set import VlanSet
 
 # Section → its settings, and what becomes of each; others of these sections are told.
 SETTINGS: dict[str, dict[str, str]] = {
     "/interface bridge": {
-        **dict.fromkeys(("name", "vlan-filtering", "protocol-mode", "disabled", "pvid", "frame-types"), "read"),
         **dict.fromkeys(
             (
-                "admin-mac", "auto-mac", "comment", "mtu", "arp", "ageing-time", "priority", "igmp-snooping",
-                "fast-forward", "port-cost-mode", "forward-delay", "max-message-age", "transmit-hold-count",
-                "ingress-filtering", "dhcp-snooping", "region-name", "region-revision", "max-learned-entries",
+                "name", "vlan-filtering", "protocol-mode", "disabled", "pvid", "frame-types", "priority", "admin-mac",
+                "region-name", "region-revision", "port-cost-mode",
+            ),
+            "read",
+        ),
+        **dict.fromkeys(
+            (
+                "auto-mac", "comment", "mtu", "arp", "ageing-time", "igmp-snooping", "fast-forward", "forward-delay",
+                "max-message-age", "transmit-hold-count", "ingress-filtering", "dhcp-snooping", "max-learned-entries",
             ),
             "passed over",
         ),
@@ -33,14 +39,14 @@ SETTINGS: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             (
                 "bridge", "interface", "pvid", "frame-types", "ingress-filtering", "disabled", "unknown-unicast-flood",
-                "unknown-multicast-flood", "broadcast-flood", "learn",
+                "unknown-multicast-flood", "broadcast-flood", "learn", "edge", "path-cost", "internal-path-cost",
+                "priority", "bpdu-guard", "restricted-role",
             ),
             "read",
         ),
         **dict.fromkeys(
             (
-                "comment", "edge", "path-cost", "internal-path-cost", "priority", "point-to-point", "hw", "trusted",
-                "auto-isolate", "bpdu-guard", "fast-leave", "multicast-router", "ingress-filtering", "restricted-role",
+                "comment", "point-to-point", "hw", "trusted", "auto-isolate", "fast-leave", "multicast-router",
                 "restricted-tcn",
             ),
             "passed over",
@@ -155,8 +161,14 @@ def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _Said) -> Brid
             )
         except LineError as error:
             said.problems.append(Problem(row.place, str(error)))
-    reading = Reading(down=down, unclear=tuple(said.unclear), origins=origins, defaults=defaults, passed=said.passed)
     stp = bridge.get("protocol-mode", "rstp") != "none"
+    tree = _read_tree(own, bridge, said) if stp else None
+    if stp and "protocol-mode" not in bridge:
+        defaults = {port: (*keys, "mikrotik-spanning-tree") for port, keys in defaults.items()}
+    reading = Reading(
+        down=down, unclear=tuple(said.unclear), origins=origins, defaults=defaults, passed=said.passed,
+        spanning_tree=tree,
+    )  # fmt: skip
     filtering = bridge.get("vlan-filtering", "no") == "yes"
     carrying = {port: one for port, one in ports.items() if port not in down}
     channels = {slave: bond for slave, bond in slaves.items() if bond in ports and slave not in down}
@@ -179,6 +191,41 @@ def _port(said: Mapping[str, str], tagged: VlanSet, untagged: VlanSet) -> Bridge
         mcast_flood=said.get("unknown-multicast-flood", "yes") == "yes",
         filters=said.get("ingress-filtering", "yes") == "yes",
     )  # fmt: skip
+
+
+def _read_tree(own: str, bridge: Mapping[str, str], said: _Said) -> StpSettings:
+    """What a bridge and its ports say of RSTP. With automatic costs of both modes speeds are by the names of ports."""
+    mstp = bridge.get("protocol-mode") == "mstp"
+    found = StpSettings("mstp" if mstp else "rstp", long_costs=bridge.get("port-cost-mode", "long") == "long")
+    row = _Row("", {})
+    try:
+        found = replace(found, region=(bridge.get("region-name", ""), _read_number(bridge.get("region-revision", "0"))))
+        if "priority" in bridge:
+            found = replace(found, priorities={ANY: _read_number(bridge["priority"])})
+        if "admin-mac" in bridge:
+            found = replace(found, mac=mac_of(bridge["admin-mac"]))
+        for number, row in enumerate(said.rows.get("/interface bridge port", [])):
+            if row.said.get("bridge") != own:
+                continue
+            port, inner = row.said.get("interface", ""), row.said.get("internal-path-cost")
+            cost = (inner if mstp and inner is not None else None) or row.said.get("path-cost")
+            found = found.with_port(
+                port, cost=_read_number(cost) if cost else None,
+                priority=_read_number(row.said["priority"]) if "priority" in row.said else None, number=number,
+                edge={"yes": True, "no": False}.get(row.said.get("edge", "auto").removesuffix("-discover")),
+                guards=row.said.get("bpdu-guard") == "yes", guards_root=row.said.get("restricted-role") == "yes",
+            )  # fmt: skip
+    except (LineError, ValueError) as error:
+        said.problems.append(Problem(row.place or "/interface bridge", str(error)))
+    return found
+
+
+def _read_number(text: str) -> int:
+    """A number, or one of hexadecimal digits."""
+    found = re.fullmatch(r"0x[0-9a-fA-F]{1,8}|\d{1,9}", text)
+    if found is None:
+        raise LineError(f'"{text[:40]}" is not a number')
+    return int(text, 16) if text.startswith("0x") else int(text)
 
 
 def _members(own: str, said: _Said) -> tuple[dict[str, VlanSet], dict[str, VlanSet]]:

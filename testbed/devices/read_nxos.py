@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from testbed.base.errors import Problem
-from testbed.devices.command_rules import NOT_UNDERSTOOD, PASSED_OVER, Commands, Rule, Section
+from testbed.devices.command_rules import NOT_UNDERSTOOD, SPANNING_TREE, Commands, Rule, Section, set_speed
 from testbed.devices.read_eos import eos_ports
 from testbed.devices.read_lines import LineError, PortLines, SwitchLines
 from testbed.devices.switchport_rules import (
@@ -18,7 +18,6 @@ from testbed.devices.switchport_rules import (
     pass_over,
     register_address,
     remove_vlans,
-    stop_stp,
     stop_stp_in,
     suspend_vlans,
 )
@@ -51,14 +50,12 @@ _RULES = (
     Rule("port", "switchport mode fex-fabric", NOT_UNDERSTOOD),
     Rule("port", "switchport mode dot1q-tunnel", NOT_UNDERSTOOD),
     Rule("port", "switchport monitor", NOT_UNDERSTOOD),
-    Rule("port", "spanning-tree port type edge trunk", PASSED_OVER),
     Rule("port", "vpc REST", NOT_UNDERSTOOD),
     *SWITCHPORT,
     *pass_over(
-        "port", "description", "no description", "speed", "no speed", "mtu", "no mtu", "duplex", "load-interval",
-        "lacp", "lldp", "no lldp", "cdp", "no cdp", "flowcontrol", "spanning-tree port type", "spanning-tree cost",
-        "spanning-tree port-priority", "spanning-tree guard", "spanning-tree bpduguard", "spanning-tree link-type",
-        "ip address", "no ip", "storm-control", "logging", "snmp", "negotiate", "no negotiate", "udld", "fec",
+        "port", "description", "no description", "no speed", "mtu", "no mtu", "duplex", "load-interval",
+        "lacp", "lldp", "no lldp", "cdp", "no cdp", "flowcontrol", "ip address", "no ip", "storm-control",
+        "logging", "snmp", "negotiate", "no negotiate", "udld", "fec",
         "priority-flow-control", "service-policy", "link", "vrf", "delay", "bandwidth",
     ),
     Rule("vlan", "state suspend", suspend_vlans),
@@ -69,7 +66,8 @@ _RULES = (
     Rule("vlan", "private-vlan REST", NOT_UNDERSTOOD),
     Rule("switch", "no vlan VLANS", remove_vlans),
     Rule("switch", "no spanning-tree vlan VLANS", stop_stp_in),
-    Rule("switch", "spanning-tree mode none", stop_stp),
+    *SPANNING_TREE,
+    Rule("port", "speed REST", set_speed),
     Rule("switch", "mac address-table static MAC vlan N interface PORTS", register_address),
     Rule("switch", "mac address-table static REST", NOT_UNDERSTOOD),
     Rule("switch", "vpc domain REST", NOT_UNDERSTOOD),

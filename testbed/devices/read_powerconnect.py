@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from testbed.base.errors import Problem
 from testbed.base.limits import SWITCH_PORTS, scaled_limit, too_much
 from testbed.devices.bridge import Bridge
+from testbed.devices.command_rules import mbits_of
 from testbed.devices.port_names import format_ranges
 from testbed.devices.read_lines import (
     LineError,
@@ -25,6 +26,7 @@ from testbed.devices.read_lines import (
     vlan_of,
     vlans_of,
 )
+from testbed.devices.stp_keywords import read_port_words, read_switch_words
 from testbed.devices.vlan_set import VlanSet
 
 _IN_BRACKETS = re.compile(r"(.*?)\(([\d,\s-]+)\)(.*)")
@@ -32,7 +34,7 @@ _NAME = re.compile(r"(?:\d+/)?(?:x?g)\d+", re.IGNORECASE)
 # First words of lines of a port that move no frame.
 _PASSED = frozenset({
     "auto", "description", "duplex", "flowcontrol", "garp", "gmrp", "gvrp", "ip", "ipv6", "keepalive", "lacp", "lldp",
-    "mdix", "mtu", "negotiation", "no", "port", "power", "priority", "qos", "rmon", "snmp", "spanning-tree", "speed",
+    "mdix", "mtu", "negotiation", "no", "port", "power", "priority", "qos", "rmon", "snmp",
     "storm-control", "traffic-shape", "udld", "voice", "wrr-queue", "classofservice", "cos-queue", "iscsi", "isdp",
     "service-policy", "sflow", "name", "asf", "logging", "back-pressure", "class-map", "conform-color", "macro",
     "igmp", "bridge", "dvlan-tunnel", "dot1x", "green-mode", "clear", "sntp", "management",
@@ -192,10 +194,18 @@ class _Reader:
         elif self._vlan is not None:
             if words[:2] == ["bridge", "address"]:
                 self._entry(words[2:])
-        elif words in (["no", "spanning-tree"], ["spanning-tree", "disable"]):
-            self.switch.stp = False
+        elif "spanning-tree" in words[:2]:
+            self._of_tree(text, words)
         elif words[0] == "switchport":
             raise LineError(f'"{text}" is outside of any interface')
+
+    def _of_tree(self, text: str, words: list[str]) -> None:
+        negated = words[0] == "no"
+        said = words[2:] if negated else words[1:]
+        if said in ([], ["disable"]):
+            self.switch.stp = (not said) != negated
+        elif not read_switch_words(self.switch, said, negated=negated):
+            self.switch.not_understood(self._number, f'"{text}" may decide what is blocked, and is not understood')
 
     def _of_database(self, text: str, words: list[str]) -> None:
         if words[0] == "vlan" and len(words) == 2:
@@ -235,11 +245,14 @@ class _Reader:
             raise LineError('"no" of what? The rest of the line is missing')
         elif said[0] == "flowcontrol":
             (self.switch.pauses.discard if negated or said[1:] == ["off"] else self.switch.pauses.add)(name)
+        elif said[0] == "channel-group" and negated:
+            self.switch.channels.pop(name, None)
         elif said[0] == "channel-group":
-            if negated:
-                self.switch.channels.pop(name, None)
-            else:
-                self.switch.channels[name] = channel_of(said[1] if len(said) > 1 else "")
+            self.switch.channels[name] = channel_of(said[1] if len(said) > 1 else "")
+        elif said[0] == "spanning-tree" and read_port_words(self.switch, name, said[1:], negated=negated):
+            pass
+        elif said[0] == "speed":
+            port.mbits = None if negated else mbits_of(said[1:])
         elif said[0] == "switchport":
             port.said = True
             self._switchport(port, name, said[1:], negated=negated)

@@ -7,9 +7,12 @@ port is an untagged member of VLAN 1 until it is moved, of one VLAN at most, and
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from testbed.devices.command_rules import NOT_UNDERSTOOD, Commands, Rule, Section, set_field
-from testbed.devices.read_lines import LineError, PortLines, SwitchLines
+from testbed.devices.command_rules import NOT_UNDERSTOOD, Commands, Rule, Section, set_field, set_speed
+from testbed.devices.read_lines import LineError, PortLines, SwitchLines, UnclearLineError, vlans_of
+from testbed.devices.stp_keywords import add_instance, number_of
+from testbed.devices.stp_settings import ANY
 from testbed.devices.switchport_rules import pass_over, remove_vlans, stop_stp
 from testbed.devices.vlan_set import VlanSet
 
@@ -83,6 +86,64 @@ def _start_stp(section: Section) -> None:
     section.switch.stp = True
 
 
+def _set_tree(section: Section, words: list[str]) -> None:
+    """`spanning-tree …`, of the switch or of some ports: priorities in steps of 4,096 and of 16."""
+    switch = section.switch
+    match words:
+        case ["priority", step]:
+            switch.tree = replace(switch.tree, priorities={**switch.tree.priorities, ANY: 4096 * number_of(step, 15)})
+        case ["instance", number, "vlan", *vlans] if number.isdigit():
+            add_instance(switch, number_of(number, 16), vlans_of(",".join(vlans)))
+        case ["instance", number, "priority", step] if number.isdigit():
+            said = {**switch.tree.priorities, number_of(number, 16): 4096 * number_of(step, 15)}
+            switch.tree = replace(switch.tree, priorities=said)
+        case ["config-name", name]:
+            switch.tree = replace(switch.tree, region=(name.strip('"'), switch.tree.region[1]))
+        case ["config-revision", number]:
+            switch.tree = replace(switch.tree, region=(switch.tree.region[0], number_of(number, 65535)))
+        case ["mode", "mstp"] | ["force-version", "mstp-operation"]:
+            switch.tree = replace(switch.tree, protocol="mstp")
+        case ["force-version", ("rstp-operation" | "stp-compatible")]:
+            switch.tree = replace(switch.tree, protocol="rstp", instances={})
+        case ["mode", "rapid-pvst"]:
+            switch.tree = replace(switch.tree, protocol="pvst")
+        case [("hello-time" | "forward-delay" | "maximum-age" | "max-hops" | "trap" | "bpdu-protection-timeout"), *_]:
+            pass
+        case [ports, *said]:
+            _set_tree_of_ports(section, ports, said)
+        case _:
+            raise UnclearLineError('"spanning-tree" with nothing is understood alone')
+
+
+def _set_tree_of_ports(section: Section, ports: str, said: list[str]) -> None:
+    switch = section.switch
+    text = f"spanning-tree {ports} {' '.join(said)}"[:80]
+    try:
+        names = procurve_ports(ports.removeprefix("ethernet"))
+    except LineError as error:
+        raise UnclearLineError(f'"{text}" may decide what is blocked, and is not understood') from error
+    for name in names:
+        match said:
+            case ["path-cost", cost]:
+                switch.tree = switch.tree.with_port(name, cost=None if cost == "auto" else number_of(cost))
+            case ["priority", step]:
+                switch.tree = switch.tree.with_port(name, priority=16 * number_of(step, 15))
+            case ["admin-edge-port"]:
+                switch.tree = switch.tree.with_port(name, edge=True)
+            case ["bpdu-filter"]:
+                switch.tree = switch.tree.with_port(name, filters=True)
+            case ["bpdu-protection"]:
+                switch.tree = switch.tree.with_port(name, guards=True)
+            case ["root-guard"]:
+                switch.tree = switch.tree.with_port(name, guards_root=True)
+            case ["auto-edge-port"] | ["point-to-point-mac", *_] | ["mcheck"] | ["hello-time", *_] | ["tcn-guard"] | [
+                "loop-guard"
+            ]:  # fmt: skip
+                pass
+            case _:
+                raise UnclearLineError(f'"{text}" may decide what is blocked, and is not understood')
+
+
 _RULES = (
     Rule("vlan", "untagged PORTS", _untag),
     Rule("vlan", "tagged PORTS", _tag),
@@ -91,10 +152,11 @@ _RULES = (
     Rule("vlan", "forbid PORTS", NOT_UNDERSTOOD),
     Rule("vlan", "protocol REST", NOT_UNDERSTOOD),
     *pass_over("vlan", "name", "ip", "no ip", "voice", "qos", "exit", "jumbo", "ipv6", "management"),
+    Rule("port", "speed-duplex REST", set_speed),
     Rule("port", "disable", set_field("shut", True)),
     Rule("port", "enable", set_field("shut", False)),
     *pass_over(
-        "port", "name", "speed-duplex", "exit", "flow-control", "broadcast-limit", "lacp", "no lacp", "mdix-mode",
+        "port", "name", "exit", "flow-control", "broadcast-limit", "lacp", "no lacp", "mdix-mode",
         "power-over-ethernet", "no power-over-ethernet", "unknown-vlans", "qos", "rate-limit", "poe-allocate-by",
         "bandwidth-min", "loop-protect",
     ),
@@ -107,6 +169,8 @@ _RULES = (
     Rule("switch", "spanning-tree", _start_stp),
     Rule("switch", "spanning-tree enable", _start_stp),
     Rule("switch", "no spanning-tree", stop_stp),
+    Rule("switch", "spanning-tree REST", _set_tree),
+    Rule("switch", "no spanning-tree REST", NOT_UNDERSTOOD),
     Rule("switch", "no vlan VLANS", remove_vlans),
     Rule("switch", "static-mac REST", NOT_UNDERSTOOD),
     Rule("switch", "mirror-port REST", NOT_UNDERSTOOD),

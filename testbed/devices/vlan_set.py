@@ -73,8 +73,10 @@ class VlanSet(Set[int]):
         return VlanSet(self.bits & ~VlanSet.from_ids(other).bits)
 
     def __repr__(self) -> str:
-        """The numbers."""
-        return f"VlanSet({{{', '.join(map(str, self))}}})"
+        """The numbers; of many how many they are."""
+        numbers = list(self)
+        some = numbers if len(numbers) < 20 else [*numbers[:3], f"… {len(numbers)} in all"]
+        return f"VlanSet({{{', '.join(map(str, some))}}})"
 
 
 ALL_VLANS = VlanSet.span(1, LAST_VLAN_ID)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -110,11 +110,48 @@ class Audit:
 
 
 def audit(network: Network, *, pauses: bool = True) -> Audit:
-    """Follow every pair and every broadcast, and look for cycles.
+    """Follow every pair and every broadcast, and look for cycles, in each case that the spanning tree protocol leaves.
 
     `pauses`: whether links may pause (802.3x or PFC); without, nothing can deadlock, and a cycle of dependencies is no
     finding.
     """
+    found = [_audit_case(one, pauses=pauses) for one in (network, *network.others)]
+    return found[0] if len(found) == 1 else _merge_cases(found)
+
+
+def _merge_cases(cases: Sequence[Audit]) -> Audit:
+    """What holds in every case; what is wrong in some of them, with what makes them so."""
+    said: dict[tuple[str, str], list[Audit]] = defaultdict(list)
+    first: dict[tuple[str, str], Finding] = {}
+    for case in cases:
+        for finding in case.findings:
+            key = finding.kind, finding.sentence
+            first.setdefault(key, finding)
+            said[key].append(case)
+    findings = [
+        first[key]
+        if len(there) == len(cases)
+        else replace(first[key], sentence=f"{first[key].sentence}, if {there[0].network.case}")
+        for key, there in said.items()
+    ]
+    arrives = np.logical_and.reduce([case.arrives for case in cases])
+    shared = _find_sharing_pairs(cases[0].network)
+    circulating = {
+        kind: VlanSet.from_ids({vlan for case in cases for vlan in case.circulating[kind]}) for kind in FLOODS
+    }
+    return replace(
+        cases[0],
+        findings=tuple(findings),
+        notes=tuple(dict.fromkeys(note for case in cases for note in case.notes)),
+        arrives=arrives,
+        delivered=int((arrives & shared).sum()),
+        apart=max(case.apart for case in cases),
+        deadlock_free=all(case.deadlock_free for case in cases),
+        circulating=circulating,
+    )
+
+
+def _audit_case(network: Network, *, pauses: bool) -> Audit:
     from testbed.devices.audit import follow_kernel as kernels
 
     turns = np.zeros((len(network.places), network.degree), dtype=bool)
@@ -365,10 +402,10 @@ def _notes(
     yield from notes_of(network)
     if network.stp:
         yield (
-            f"the spanning tree protocol runs on {count_noun(len(network.stp), 'switch', 'es')}; what it blocks is in "
-            "no configuration, so paths are followed as if it blocked nothing"
+            f"the spanning tree protocol runs on {count_noun(len(network.stp), 'switch', 'es')}, and what it blocks is "
+            "not computed there, so paths are followed as if it blocked nothing"
         )
-    snapshot = [name for name, bridge in network.bridges.items() if bridge.stp and name not in network.stp]
+    snapshot = [name for name, bridge in network.bridges.items() if bridge.stp and bridge.reading.shows_states]
     if snapshot:
         yield (
             f"the spanning tree protocol runs on {count_noun(len(snapshot), 'switch', 'es')} and blocks ports as their "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from testbed.base.errors import InputError
 from testbed.base.limits import AUDITED_HOSTS, scaled_limit, too_much
 from testbed.base.model import Bools, Ints, Longs
+from testbed.devices.audit.spanning_tree import SpanningTrees, block_ports, compute_spanning_trees
 from testbed.devices.bridge import Bridge, BridgePort, Place
 from testbed.devices.vlan_set import VlanSet, as_row, from_numbers
 
@@ -31,8 +32,12 @@ class Network:
     macs: tuple[str, ...]  # (H,) address of each, empty where nothing tells it
     stands_for: Ints  # (H,) ports of its switch that have no neighbour and are set alike, of which it is one
     alike: tuple[VlanSet, ...]  # (V,) VLANs that every port treats alike: a column stands for all of them
-    bridges: Mapping[str, Bridge]  # switch → its settings
-    stp: tuple[str, ...]  # switches that run the spanning tree protocol, and do not show which ports it blocks
+    bridges: Mapping[str, Bridge]  # switch → its settings, without what the spanning tree protocol blocks
+    configured: Mapping[str, Bridge]  # likewise, with it
+    trees: SpanningTrees  # what the spanning tree protocol does
+    case: str  # in words, which of the trees that addresses leave possible it is; empty where there is but one
+    others: tuple[Network, ...]  # the same network with each other such tree
+    stp: tuple[str, ...]  # switches that run the spanning tree protocol, and whose blocked ports are not known
     switch_of: Ints  # (P,)
     peer: Ints  # (P,) port at the other end, -1 for a host
     host_at: Ints  # (P,) -1 for a switch
@@ -122,6 +127,23 @@ def network_of(
     most = scaled_limit(AUDITED_HOSTS)
     if len(hosts) > most:
         raise InputError.one("cabling", too_much(f"leads to {len(hosts):,} hosts", most, "hosts"))
+    trees = compute_spanning_trees(bridges, cables)
+    unclear = (*unclear, *(str(one) for bridge in bridges.values() for one in bridge.reading.unclear), *trees.unclear)
+    found = [
+        replace(
+            _assemble(block_ports(bridges, trees, case), cables, hosts, stands_for, trees),
+            configured=bridges, trees=trees, case=case.words, notes=(*notes, *trees.notes), unclear=tuple(unclear),
+        )
+        for case in trees.cases
+    ]  # fmt: skip
+    return replace(found[0], others=tuple(found[1:]))
+
+
+def _assemble(
+    bridges: Mapping[str, Bridge], cables: Mapping[Place, Place], hosts: Mapping[str, Place],
+    stands_for: Mapping[str, int], trees: SpanningTrees,
+) -> Network:  # fmt: skip
+    """One network, by how its bridges forward; what else is told of it is left out."""
     switches = tuple(bridges)
     number = {name: place for place, name in enumerate(switches)}
     places = sorted({*cables, *hosts.values()}, key=lambda place: (number[place[0]], place[1]))
@@ -161,7 +183,11 @@ def network_of(
         stands_for=np.array([stands_for.get(host, 1) for host in hosts], dtype=np.int32),
         alike=alike,
         bridges=bridges,
-        stp=tuple(name for name, bridge in bridges.items() if bridge.stp and not bridge.reading.shows_states),
+        configured=bridges,
+        trees=trees,
+        case="",
+        others=(),
+        stp=tuple(name for name in bridges if name in trees.uncomputed and not bridges[name].reading.shows_states),
         switch_of=switch_of,
         peer=np.array([port_of[cables[place]] if place in cables else -1 for place in places], dtype=np.int32),
         host_at=host_at,
@@ -180,9 +206,9 @@ def network_of(
         entry_switch=table.switch[kept].astype(np.int32),
         entry_vlan=table.vlan[kept].astype(np.int32),
         entry_port=table.port[kept].astype(np.int32),
-        doubts=tuple(doubts),
-        notes=tuple(notes),
-        unclear=(*unclear, *(str(one) for bridge in bridges.values() for one in bridge.reading.unclear)),
+        doubts=(*trees.doubts, *doubts),
+        notes=(),
+        unclear=(),
     )
 
 

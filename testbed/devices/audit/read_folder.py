@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from testbed.base.errors import InputError, Problem
+from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.limits import VLAN_MEMBERSHIPS, scaled_limit, too_much
+from testbed.base.untrusted_text import unescape_cell
 from testbed.devices.audit.cabling import is_cabling, read_cabling
 from testbed.devices.audit.network import Network, network_of
 from testbed.devices.bridge import IN_NO_VLAN, Bridge
 from testbed.devices.check import RUNNING, reader_called, recognise_dialect, switches_in
+from testbed.devices.read_lines import LineError, mac_of
 from testbed.devices.trunking import settle_ports
 from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
 
+BRIDGES = "bridges.csv"  # addresses of bridges
 _OF_ALL = ("csv", RUNNING)  # dialects in which files do not tell switches apart
-_NOT_READ = ("README.md", "export.json")
+_NOT_READ = ("README.md", "export.json", BRIDGES)
 
 
 def read_network(files: Mapping[str, str], dialect: str | None = None) -> Network:
@@ -56,6 +60,9 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
     problems += wrong
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
+    bridges, wrong = _add_addresses(bridges, files.get(BRIDGES, ""))
+    if wrong:
+        raise InputError(wrong)
     bridges = settle_ports(bridges, plugs.cables, [*plugs.cables, *plugs.hosts.values()])
     bridges = {name: bridge if bridge.vlan_filtering else _unfiltered(bridge) for name, bridge in bridges.items()}
     plugged = {switch for switch, _ in (*plugs.cables, *plugs.hosts.values())}
@@ -68,6 +75,33 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
         bridges, plugs.cables, plugs.hosts, complete=plugs.complete, notes=plugs.notes,
         unclear=[*plugs.unclear, *loose],
     )  # fmt: skip
+
+
+def _add_addresses(bridges: Mapping[str, Bridge], text: str) -> tuple[dict[str, Bridge], list[Problem]]:
+    """Bridges with their addresses by a table of switch and mac, which decide between equal priorities."""
+    found, problems = dict(bridges), []
+    reader = csv.DictReader(text.splitlines())
+    if text and not {"switch", "mac"} <= {*(reader.fieldnames or ())}:
+        return found, [Problem(f"{BRIDGES} line 1", "lacks the columns switch, mac")]
+    taken: dict[str, str] = {}
+    for row in reader:
+        place, switch = f"{BRIDGES} line {reader.line_num}", unescape_cell(str(row["switch"] or "").strip())
+        if switch not in found:
+            sentence = f"{switch} has no configuration here.{did_you_mean(switch, found)}"
+            problems.append(Problem(place, sentence))
+            continue
+        try:
+            mac = mac_of(str(row["mac"] or "").strip())
+        except LineError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        if taken.setdefault(mac, switch) != switch:
+            problems.append(Problem(place, f"{mac} is the address of {taken[mac]} already"))
+        reading = found[switch].reading
+        if reading.spanning_tree is not None:
+            reading = replace(reading, spanning_tree=replace(reading.spanning_tree, mac=mac))
+            found[switch] = replace(found[switch], reading=reading)
+    return found, problems
 
 
 def _dialects(configurations: Mapping[str, str], dialect: str | None) -> dict[str, str]:

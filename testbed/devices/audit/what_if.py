@@ -66,7 +66,7 @@ def require_known_states(network: Network, asked: str) -> None:
     Raises:
         InputError: some switch runs it, and shows the ports as it had blocked them.
     """
-    saved = [name for name, bridge in network.bridges.items() if bridge.stp and name not in network.stp]
+    saved = [name for name, bridge in network.bridges.items() if bridge.stp and bridge.reading.shows_states]
     if saved:
         sentence = (
             f"the spanning tree protocol of {shorten_names(saved)} would open ports that are saved as blocked, and "
@@ -125,8 +125,9 @@ def take_away(network: Network, place: Place) -> Network:
         for host, at in zip(network.hosts, network.host_port.tolist(), strict=True)
         if network.places[at] not in gone
     }
-    bridges = {name: bridge for name, bridge in network.bridges.items() if port or name != switch}
-    own = {str(one) for bridge in network.bridges.values() for one in bridge.reading.unclear}
+    bridges = {name: bridge for name, bridge in network.configured.items() if port or name != switch}
+    own = {str(one) for bridge in network.configured.values() for one in bridge.reading.unclear}
+    own |= {*network.trees.unclear}
     unclear = [sentence for sentence in network.unclear if sentence not in own]
     return network_of(bridges, cables, hosts, complete=True, unclear=unclear)
 
