@@ -28,7 +28,7 @@ from testbed.base.errors import TestbedError
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.launch import read_start_time
 from testbed.experiments.report import render_report
-from testbed.experiments.run.checks.observed import read_record
+from testbed.experiments.run.checks.telemetry_samples import read_record
 from testbed.results import ResultFolder, load_run
 from testbed.results.telemetry import telemetry_to_bytes
 from testbed.ui.cli import load_commands, output

@@ -19,8 +19,8 @@ from testbed.engines.lab.control.registry import Entry
 from testbed.experiments.run.loads.context import Context
 from testbed.planning import Plan, make_plan
 from testbed.scenario import find_scenario, load_scenario
+from testbed.ui.live.lab_source import LabSource
 from testbed.ui.live.server import Page, listening_socket, serve_page
-from testbed.ui.live.source import LabSource
 
 _SCENARIO, _DILATION = "torus8x8", 500
 _LOOK = 5.0  # s

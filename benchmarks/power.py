@@ -18,7 +18,7 @@ from testbed.engines.lab.hosts.build_mpi_jobs import (
     shim_path,
     tracer_path,
 )
-from testbed.experiments.regulate.choice import choose_links
+from testbed.experiments.regulate.choose_links import choose_links
 from testbed.experiments.regulate.power import power_of
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.fabric.power import POWER_MODELS

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from testbed.experiments.paper.judge import Result, judge
+from testbed.experiments.paper.compare_numbers import Result, judge
 from testbed.experiments.paper.published_numbers import load_tables
 from testbed.experiments.paper.run_rows import Store, run_items
-from testbed.experiments.paper.simulated import Layered, mean_hops
+from testbed.experiments.paper.simulated_numbers import Layered, mean_hops
 
 TORUS = {"kind": "torus", "sizes": (8, 8), "hosts_per_switch": 4}
 

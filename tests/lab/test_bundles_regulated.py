@@ -12,8 +12,8 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.messages import Disturbance, Flow, LinkChange, LinkReadings
 from testbed.engines.session import Session
-from testbed.experiments.regulate.choice import plan_without
-from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
+from testbed.experiments.regulate.choose_links import plan_without
+from testbed.experiments.regulate.plan_changes import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
 from testbed.experiments.run.engines import find_lab_engine
 from testbed.experiments.run.loads.context import Context

@@ -21,7 +21,7 @@ from testbed.engines.local_machine import probe
 from testbed.engines.ovs import bpf, fast_path
 from testbed.engines.ovs.fast_path import open_fast_path
 from testbed.engines.ovs.fast_programs import encode_entry
-from testbed.experiments.run.lab import OpenVSwitchEngine
+from testbed.experiments.run.open_vswitch import OpenVSwitchEngine
 from testbed.fabric.openflow.flow_cache_entry import Entry
 
 from .conftest import answers, execute, mended, plan_of, sharing

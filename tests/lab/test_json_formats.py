@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testbed.experiments.regulate import changing
+from testbed.experiments.regulate import alternating_paths
 from tests.json_formats import conforms
 from tests.unit.ui.test_cli_surface import typed
 
@@ -96,7 +96,7 @@ def test_regulation(untouched, tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     for setting, seconds in (("_BANDWIDTH_SECONDS", 4), ("_OFF_AT", 2.0), ("_ON_AT", 5.0), ("_SERIES_SECONDS", 9)):
-        monkeypatch.setattr(changing, setting, seconds)
+        monkeypatch.setattr(alternating_paths, setting, seconds)
 
     def printed(*words: str) -> dict[str, Any]:
         code, text, said = typed("regulate", *words, "--model", "SF-420", "--json")

@@ -26,9 +26,9 @@ from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.host_commands import start_inside
 from testbed.engines.lab.control.launch import read_start_time
 from testbed.planning import Plan
+from testbed.ui.live.lab_source import LabSource
 from testbed.ui.live.replay import RunSource
 from testbed.ui.live.server import Page, listening_socket, serve_page
-from testbed.ui.live.source import LabSource
 from tests.json_formats import conforms
 
 from .conftest import plan_of

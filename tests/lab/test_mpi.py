@@ -307,7 +307,7 @@ def test_what_is_wrong_with_jobs_is_told_before_a_lab_is_built(tmp_path, monkeyp
     )
     plan = scenario(tmp_path, loads)
     monkeypatch.setattr(
-        "testbed.experiments.run.lab.build_lab", lambda *arguments, **options: pytest.fail("a lab is built")
+        "testbed.experiments.run.open_vswitch.build_lab", lambda *arguments, **options: pytest.fail("a lab is built")
     )
     with pytest.raises(InputError) as caught:
         run_scenario(plan, tmp_path / "results", lambda text: None)

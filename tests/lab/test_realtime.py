@@ -19,14 +19,14 @@ import pytest
 from testbed.base.errors import LabError, WorkloadError
 from testbed.base.messages import Disturbance, Flow, LinkChange, LoadRequest, Process, Tap
 from testbed.base.model import host_mac
-from testbed.experiments.regulate.choice import plan_without
-from testbed.experiments.regulate.mover import PlanMover, pair_opposite_hosts
+from testbed.experiments.regulate.choose_links import plan_without
+from testbed.experiments.regulate.plan_changes import PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.run import regulate
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.checks.storm import run_storm, storm_plan
 from testbed.experiments.run.engines import run_scenario
-from testbed.experiments.run.lab import OpenVSwitchEngine
 from testbed.experiments.run.loads.context import Context
+from testbed.experiments.run.open_vswitch import OpenVSwitchEngine
 from testbed.experiments.run.realtime import RealtimeEngine
 from testbed.fabric.power import POWER_MODELS
 from testbed.fabric.routing.paths import path

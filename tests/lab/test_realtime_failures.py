@@ -15,7 +15,7 @@ from testbed.engines.lab.control.client import LabClient
 from testbed.engines.realtime.change_plan import tables_now
 from testbed.engines.realtime.check_paths import walk
 from testbed.engines.realtime.client import ModelClient
-from testbed.experiments.run import lab, realtime
+from testbed.experiments.run import open_vswitch, realtime
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.run.loads.failure_watch import disturbance
@@ -53,7 +53,7 @@ def _plan(text: str, engine: str = "realtime", load: str = "") -> Plan:
 
 @contextmanager
 def _built(plan: Plan) -> Iterator[LabClient]:
-    engine = lab.OpenVSwitchEngine() if plan.scenario.engine == "ovs" else realtime.RealtimeEngine()
+    engine = open_vswitch.OpenVSwitchEngine() if plan.scenario.engine == "ovs" else realtime.RealtimeEngine()
     with engine.build(plan, lambda text: None) as running:
         yield running
 

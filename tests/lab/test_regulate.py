@@ -21,14 +21,14 @@ from testbed.base.messages import Disturbance
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
 from testbed.engines.session import Session
-from testbed.experiments.regulate import changing
-from testbed.experiments.regulate.changing import watch_changes
-from testbed.experiments.regulate.choice import at_speeds, find_detour, kept_links, plan_without
+from testbed.experiments.regulate import alternating_paths
+from testbed.experiments.regulate.alternating_paths import watch_changes
+from testbed.experiments.regulate.choose_links import at_speeds, find_detour, kept_links, plan_without
 from testbed.experiments.regulate.loop import LOOP, regulate_by_load
-from testbed.experiments.regulate.mover import Change, PlanMover, pair_opposite_hosts
-from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.plan_changes import Change, PlanMover, pair_opposite_hosts
+from testbed.experiments.regulate.rate_changes import RateChange, list_rate_changes
 from testbed.experiments.regulate.run import ALL_ON, FEWER, regulate
-from testbed.experiments.regulate.speeds import RateChange, list_rate_changes
+from testbed.experiments.regulate.thresholds import Rule
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import Context
 from testbed.experiments.run.loads.run_iperf3 import run_iperf3
@@ -247,7 +247,7 @@ def test_a_link_changes_its_speed_and_goodput_follows(kept):
 @pytest.mark.quiet(seat=0)
 def test_changing_paths_beside_one_that_stays(tmp_path, untouched, monkeypatch):
     for name, seconds in (("_BANDWIDTH_SECONDS", 4), ("_OFF_AT", 2.0), ("_ON_AT", 5.0), ("_SERIES_SECONDS", 9)):
-        monkeypatch.setattr(changing, name, seconds)
+        monkeypatch.setattr(alternating_paths, name, seconds)
     plan = plan_of(_RING + _LAB)
     outcome, changes = watch_changes(plan, tmp_path, _QUICK, 0.5, 3, None, lambda text: None)
     run = load_run(outcome.folder)

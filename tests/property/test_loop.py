@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import VlanPlan
-from testbed.experiments.regulate.choice import LinkChoice, list_power_levels, plan_without
-from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.choose_links import LinkChoice, list_power_levels, plan_without
+from testbed.experiments.regulate.thresholds import Rule
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.routing.paths import path
 from testbed.fabric.transition import make_transition, transition_deadlock, transition_problems

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import InputError
 from testbed.base.model import LocalPlan, Routes, VlanPlan
-from testbed.experiments.regulate.choice import LinkChoice, kept_links, list_power_levels, plan_without
+from testbed.experiments.regulate.choose_links import LinkChoice, kept_links, list_power_levels, plan_without
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.power.select import subfabric_without

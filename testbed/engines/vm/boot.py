@@ -54,11 +54,10 @@ def run_job(
 ) -> Report:
     """Run a job in a virtual machine of its own, which ends with this call, however that ends.
 
-    `job` is name → text of the files that experiments/run/guest.py reads; `target` gets the results, None = there are
-    none;
-    `console` gets what the machine's console shows; after `limit` s the machine is ended; `line` is called with each
-    line of a job's own output; `booted` once the machine is up, with the seconds that its processor was busy until then
-    by its own clock, and the seconds that QEMU used of this machine's processors for it.
+    `job` is name → text of the files that experiments/run/vm_guest.py reads; `target` gets the results, None =
+    there are none; `console` gets what the machine's console shows; after `limit` s the machine is ended;
+    `line` is called with each line of a job's own output; `booted` once the machine is up, with the seconds that its
+    processor was busy until then by its own clock, and the seconds that QEMU used of this machine's processors for it.
 
     Raises:
         CapabilityError: there is no room for the machine's disks; nothing was started.

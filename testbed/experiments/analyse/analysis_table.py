@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from testbed.experiments.analyse.figures import Analysis
+from testbed.experiments.analyse.plan_figures import Analysis
 from testbed.fabric.routing.relation import Conflict
 from testbed.fabric.vlans.vlan_lower_bound import Bounds
 

@@ -11,7 +11,7 @@ import numpy as np
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Entries, LocalPlan, Rule, Topology, VlanPlan
 from testbed.experiments.analyse.channel_load import shortest_hops
-from testbed.experiments.analyse.shorter import Shorter, shorter_path
+from testbed.experiments.analyse.why_not_shorter import Shorter, shorter_path
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import matched_rules
 from testbed.fabric.openflow.rule_text import format_rule

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from testbed.base.untrusted_text import csv_text
-from testbed.experiments.analyse.figures import Analysis
+from testbed.experiments.analyse.plan_figures import Analysis
 from testbed.experiments.report.marks import MAX_LINES, Line, line_style
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import write

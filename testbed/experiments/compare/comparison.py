@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
-from testbed.experiments.compare.notes import notes_of
-from testbed.experiments.compare.readings import ComparedLoad, Judged, Reading, is_usable, read
-from testbed.experiments.compare.rows import ComparedRow, relative_rows, rows_of
+from testbed.experiments.compare.caveats import notes_of
+from testbed.experiments.compare.comparison_rows import ComparedRow, relative_rows, rows_of
+from testbed.experiments.compare.repeat_values import ComparedLoad, Judged, Reading, is_usable, read
 from testbed.experiments.compare.variants import NO_WORDS, Variant, find_baseline, variants
 from testbed.results import Run
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from testbed.base.units import Scale, bytes_text, gap_text, scale_for
 from testbed.base.untrusted_text import csv_text, escape_line
-from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH
+from testbed.experiments.compare.axis_values import MESSAGE_SIZE, SWITCHES_ON_PATH
 from testbed.experiments.compare.comparison import Comparison, Remark
-from testbed.experiments.compare.rows import ComparedRow
+from testbed.experiments.compare.comparison_rows import ComparedRow
 from testbed.experiments.report.sample_table import BOUNDS, METRICS
 
 COLUMNS = (

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from testbed.base.errors import InputError
 from testbed.base.units import Scale, bytes_text
-from testbed.experiments.compare.axis import MESSAGE_SIZE
+from testbed.experiments.compare.axis_values import MESSAGE_SIZE
 from testbed.experiments.compare.comparison import Comparison
+from testbed.experiments.compare.comparison_rows import ComparedRow, detail_text
 from testbed.experiments.compare.comparison_table import axis_name, block_scale, blocks, metric_name, relative_text
-from testbed.experiments.compare.rows import ComparedRow, detail_text
 from testbed.experiments.report.marks import DASHED, MAX_LINES, Bars, Dash, Line, Mark, Note, Reach, line_style
 from testbed.experiments.report.palette import INK, MUTED, PREDICTED
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.untrusted_text import csv_text
-from testbed.experiments.paper.judge import CONSISTENT, NOT_RUN, RECOMPUTED, REPRODUCED, STATES, Result
+from testbed.experiments.paper.compare_numbers import CONSISTENT, NOT_RUN, RECOMPUTED, REPRODUCED, STATES, Result
 from testbed.experiments.paper.published_numbers import Item
 from testbed.experiments.paper.runners import RUNNERS
 from testbed.experiments.report.page import template

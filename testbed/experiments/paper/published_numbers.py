@@ -11,7 +11,7 @@ from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.files import read_text
 from testbed.base.limits import YAML
 from testbed.base.resources import find_part
-from testbed.experiments.paper.calls import Call, merge_blocks, read_call
+from testbed.experiments.paper.runner_arguments import Call, merge_blocks, read_call
 from testbed.scenario.parameter_models import fill, format_value, unknown_key
 from testbed.scenario.read_blocks import read_blocks
 

@@ -16,11 +16,11 @@ from typing import Any
 from testbed.base.errors import InputError, TestbedError, argument
 from testbed.base.files import code_digest, make_folder, write_whole
 from testbed.base.units import format_eta
-from testbed.experiments.paper.calls import Call
-from testbed.experiments.paper.judge import Result, judge
+from testbed.experiments.paper.compare_numbers import Result, judge
 from testbed.experiments.paper.published_numbers import Item
+from testbed.experiments.paper.runner_arguments import Call
 from testbed.experiments.paper.runners import RUNNERS
-from testbed.experiments.run.workers import LabWorkers
+from testbed.experiments.run.worker_protocol import LabWorkers
 
 
 @dataclass(frozen=True, slots=True)

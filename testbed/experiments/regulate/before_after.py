@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.base.model import Sample
 from testbed.dataplane.predict import Least
-from testbed.experiments.regulate.mover import Change
+from testbed.experiments.regulate.plan_changes import Change
 from testbed.experiments.run.checks.fidelity import Finding, Verdict
 from testbed.experiments.run.checks.wire_bounds import mark_unheld
 from testbed.experiments.run.loads.context import Context

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from testbed.base.model import Floats, Topology
-from testbed.experiments.regulate.choice import LinkChoice
+from testbed.experiments.regulate.choose_links import LinkChoice
 from testbed.experiments.regulate.power import Power
-from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.thresholds import Rule
 from testbed.experiments.report.drawing import fabric_panel
 from testbed.experiments.report.fabric_drawing import ReportFabric, Stroke
 from testbed.experiments.report.geometry import layout

@@ -16,11 +16,11 @@ from testbed.base.messages import LinkReadings, PairReadings
 from testbed.base.model import Sample
 from testbed.engines.session import Session
 from testbed.experiments.regulate.before_after import ENERGY, BeforeAfter, before_and_after, slower_findings
-from testbed.experiments.regulate.choice import LinkChoice, list_power_levels
+from testbed.experiments.regulate.choose_links import LinkChoice, list_power_levels
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.power import power_of
-from testbed.experiments.regulate.rule import Rule, integral
 from testbed.experiments.regulate.run import ALL_ON, Stage, require_one_machine, require_regulable, require_traffic
+from testbed.experiments.regulate.thresholds import Rule, integral
 from testbed.experiments.regulate.traffic import (
     bytes_between,
     compute_peak_utilisation,

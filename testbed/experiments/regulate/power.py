@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.base.model import Floats
-from testbed.experiments.regulate.choice import LinkChoice
+from testbed.experiments.regulate.choose_links import LinkChoice
 from testbed.fabric.power import POWER_MODELS, PowerModel, fabric_watts
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_ports
 from testbed.planning import Plan

@@ -20,11 +20,11 @@ from testbed.experiments.regulate.before_after import (
     loss_samples,
     slower_findings,
 )
-from testbed.experiments.regulate.choice import LinkChoice, choose_links, keep_full_speed, kept_links
+from testbed.experiments.regulate.choose_links import LinkChoice, choose_links, keep_full_speed, kept_links
 from testbed.experiments.regulate.figure import draw
-from testbed.experiments.regulate.mover import Change, PlanMover, pair_opposite_hosts
+from testbed.experiments.regulate.plan_changes import Change, PlanMover, pair_opposite_hosts
 from testbed.experiments.regulate.power import Power, as_object, power_of
-from testbed.experiments.regulate.speeds import list_rate_changes, list_unavoidable, watching_rate
+from testbed.experiments.regulate.rate_changes import list_rate_changes, list_unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.dilation.choose import choose_dilation

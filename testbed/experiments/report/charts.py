@@ -11,12 +11,12 @@ import numpy as np
 
 from testbed.base.model import Floats, Sample
 from testbed.base.units import Scale, bytes_text, format_seconds, scale_for
+from testbed.experiments.report.figure_tables import Sheet, arrivals, spreads
 from testbed.experiments.report.marks import DASHED, Bars, Dash, Line, Mark, Reach, Stairs
 from testbed.experiments.report.palette import INK, MUTED, PREDICTED, TREES
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import for_page
 from testbed.experiments.report.sample_table import BOUND_NAMES, BOUNDS, METRICS, UNHELD_MARK, unheld_share
-from testbed.experiments.report.sheets import Sheet, arrivals, spreads
 from testbed.results.samples import Failure, FailureRepeat
 
 MAX_UPRIGHT = 16  # more bars lie down

@@ -11,12 +11,12 @@ from testbed.base.ethernet import VLAN_TAG, wire_bits
 from testbed.base.model import Floats, Longs, Topology
 from testbed.base.units import TimeScale, format_quantity, format_seconds, scale_for
 from testbed.experiments.report.charts import Chart
+from testbed.experiments.report.figure_tables import matrix as matrix_sheet
+from testbed.experiments.report.figure_tables import over_time
 from testbed.experiments.report.marks import Heat, Mark, full_share
 from testbed.experiments.report.palette import INK
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture, rows_of_names
 from testbed.experiments.report.render import for_page, write
-from testbed.experiments.report.sheets import matrix as matrix_sheet
-from testbed.experiments.report.sheets import over_time
 from testbed.planning import Plan
 from testbed.results.samples import Moment
 from testbed.results.telemetry import Telemetry

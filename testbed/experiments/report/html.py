@@ -6,7 +6,7 @@ import statistics
 
 from testbed.base.model import Sample, Topology, VlanPlan
 from testbed.base.units import gap_text
-from testbed.experiments.report import facts, sheets
+from testbed.experiments.report import figure_tables, run_facts
 from testbed.experiments.report.page import template
 from testbed.experiments.report.sample_table import MIN_LINK_USE, UNHELD_NOTE, result_rows
 from testbed.planning.rates import at_dilation
@@ -34,8 +34,8 @@ def render_report(run: Run) -> str:
     drawable = plan.topology.switch_count <= MAX_SWITCHES
     uses = _link_uses(plan.topology, heads, of_load) if drawable else []
     verdict = str(manifest.get("verdict") or "")
-    sign, meaning = facts.describe_verdict(verdict, texts(manifest.get("reasons")))
-    files, raw_files = facts.result_files(run)
+    sign, meaning = run_facts.describe_verdict(verdict, texts(manifest.get("reasons")))
+    files, raw_files = run_facts.result_files(run)
     return template("testbed.experiments.report", "template.html").render(
         plan=plan,
         manifest=manifest,
@@ -43,12 +43,12 @@ def render_report(run: Run) -> str:
         sign=sign,
         meaning=meaning,
         reasons=texts(manifest.get("reasons")),
-        settings=facts.settings(run),
-        figures=facts.key_figures(plan),
-        dilation=facts.dilation_sentence(run),
+        settings=run_facts.settings(run),
+        figures=run_facts.key_figures(plan),
+        dilation=run_facts.dilation_sentence(run),
         version=run.environment.get("testbed"),
-        again=facts.describe_attempts,
-        clocks=facts.clock_sentence,
+        again=run_facts.describe_attempts,
+        clocks=run_facts.clock_sentence,
         heads=[head for head in heads if head.verdict or any(row.load == head.label for row in rows)],
         rows=rows,
         unheld_note=UNHELD_NOTE,
@@ -78,14 +78,14 @@ def render_report(run: Run) -> str:
         ],
         uses=uses,
         topology="" if uses or not drawable else draw_topology(plan.topology, "topology"),
-        switches=sheets.links(plan.topology),
-        trees=sheets.trees(plan.topology, trees) if trees else None,
-        raw_of=lambda head: facts.files_of_load(head.label, files, raw_files),
+        switches=figure_tables.links(plan.topology),
+        trees=figure_tables.trees(plan.topology, trees) if trees else None,
+        raw_of=lambda head: run_facts.files_of_load(head.label, files, raw_files),
         vlans=draw_vlans(plan.topology, trees, "vlans") if drawable and trees and trees.vlan_count else "",
         vlans_left_out=max(trees.vlan_count - MAX_PANELS, 0) if trees else 0,
-        local_vlans=facts.local_vlans(plan),
+        local_vlans=run_facts.local_vlans(plan),
         drawable=drawable,
-        environment=facts.environment(run.environment),
+        environment=run_facts.environment(run.environment),
         files=files,
         raw_files=raw_files,
         least_link_use=f"{100 * MIN_LINK_USE:g} %",
@@ -94,13 +94,13 @@ def render_report(run: Run) -> str:
 
 def _link_uses(
     topology: Topology, heads: list[LoadHead], of_load: dict[str, list[Sample]]
-) -> list[tuple[LoadHead, str, sheets.Sheet]]:
+) -> list[tuple[LoadHead, str, figure_tables.Sheet]]:
     """Drawings of the loads that have samples of link use, the busiest first."""
     from testbed.experiments.report.drawing import draw_topology, link_use  # noqa: PLC0415 - imports matplotlib
 
     found = [(head, use) for head in heads if (use := link_use(topology, of_load.get(head.label, [])))]
     found.sort(key=lambda pair: -statistics.fmean(use.measured for use in pair[1].values()))
     return [
-        (head, draw_topology(topology, f"use-{number}", use), sheets.link_uses(topology, use))
+        (head, draw_topology(topology, f"use-{number}", use), figure_tables.link_uses(topology, use))
         for number, (head, use) in enumerate(found[: _MAX_FURTHER_USES + 1])
     ]

@@ -15,9 +15,9 @@ from testbed.engines.session import Session
 from testbed.experiments.run.dilation.pilot import pilot_job
 from testbed.experiments.run.engine import Prerequisites, Progress
 from testbed.experiments.run.in_session import SessionEngine
-from testbed.experiments.run.lab import of_facts, say_what_lacks
 from testbed.experiments.run.loads.one_load import runner_of
 from testbed.experiments.run.loads.run_mpi import Prepared, prepare_mpi
+from testbed.experiments.run.open_vswitch import of_facts, say_what_lacks
 from testbed.planning import Plan
 
 

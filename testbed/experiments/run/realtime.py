@@ -7,7 +7,7 @@ from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
 from testbed.experiments.run.engine import Prerequisites, Progress
 from testbed.experiments.run.in_session import LabEngine
-from testbed.experiments.run.lab import environment_with, find_missing
+from testbed.experiments.run.open_vswitch import environment_with, find_missing
 from testbed.planning import Plan
 
 

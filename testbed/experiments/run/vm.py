@@ -29,9 +29,9 @@ from testbed.engines.vm.project import LAB_PARTS
 from testbed.engines.vm.speed import keep_speed, read_speed
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
 from testbed.experiments.run.dilation.estimate import run_instructions
-from testbed.experiments.run.dilation.known import dilation_in_virtual_time, refuse_translated
+from testbed.experiments.run.dilation.virtual_time import dilation_in_virtual_time, refuse_translated
 from testbed.experiments.run.engine import Engine, MeasuredRun, Prerequisites, Progress
-from testbed.experiments.run.guest import job_text
+from testbed.experiments.run.vm_guest import job_text
 from testbed.planning import Plan
 from testbed.planning.rates import at_dilation
 from testbed.planning.store import plan_to_json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from testbed.base.errors import CapabilityError, InputError, Problem, VerificationError, did_you_mean, setting
 from testbed.engines.lab.hosts.available_memory import require_room
-from testbed.experiments.compare.axis import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
+from testbed.experiments.compare.axis_values import MESSAGE_SIZE, SWITCHES_ON_PATH, number_at
 from testbed.experiments.compare.variants import label_of, shorten_label
 from testbed.experiments.run.engines import engine_named
 from testbed.experiments.sweep.read_sweep import load_sweep

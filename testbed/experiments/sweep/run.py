@@ -19,8 +19,7 @@ from testbed.base.units import format_eta
 from testbed.experiments.run.advice import Invocation
 from testbed.experiments.run.engine import RunOutcome
 from testbed.experiments.run.engines import run_scenario
-from testbed.experiments.run.workers import LabWorkers
-from testbed.experiments.sweep.apart import RemoteResult, run_remote, unpack
+from testbed.experiments.run.worker_protocol import LabWorkers
 from testbed.experiments.sweep.plan_combinations import Planned
 from testbed.experiments.sweep.record import (
     RUNS,
@@ -33,6 +32,7 @@ from testbed.experiments.sweep.record import (
     run_folders,
     write_record,
 )
+from testbed.experiments.sweep.remote_runs import RemoteResult, run_remote, unpack
 from testbed.experiments.sweep.results import SweepOutcome, write_comparison
 from testbed.planning import Plan, make_plan
 from testbed.results import load_run

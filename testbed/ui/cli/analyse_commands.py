@@ -57,7 +57,7 @@ def analyse(
     """
     from testbed.experiments.analyse.analysis_table import remarks, rich_table
     from testbed.experiments.analyse.channel_load import ALL_TO_ALL
-    from testbed.experiments.analyse.figures import as_object
+    from testbed.experiments.analyse.plan_figures import as_object
 
     with show_progress("planning, proving and counting"):
         asked = variants(vary) if vary else [Variant("", ())]

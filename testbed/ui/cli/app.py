@@ -16,8 +16,8 @@ from testbed.base import old_names
 from testbed.base.errors import naming_options
 from testbed.base.untrusted_text import escape_controls
 from testbed.base.version import __version__
+from testbed.ui.cli.ask_trust import ask_for_trust, trust_programs
 from testbed.ui.cli.output import Format, messages, print_lines, printable_everywhere, tell_every_step
-from testbed.ui.cli.trusting import ask_for_trust, trust_programs
 
 # Every command, in the order in which help shows them.
 PANELS: dict[str, tuple[str, ...]] = {

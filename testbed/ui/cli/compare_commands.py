@@ -23,7 +23,7 @@ from testbed.ui.cli.output import (
     steps,
     write_file,
 )
-from testbed.ui.cli.workers import CLUSTER, INSECURE, cluster_of
+from testbed.ui.cli.worker_options import CLUSTER, INSECURE, cluster_of
 
 if TYPE_CHECKING:
     from testbed.experiments.sweep import SweepOutcome

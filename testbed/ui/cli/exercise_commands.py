@@ -74,11 +74,11 @@ def list_exercises(form: FORMAT = Format.text) -> None:
 @exercise.command(epilog="Examples:\ntestbed exercise start 03-vlans-by-hand\ntestbed exercise start 3 my-vlans")
 def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     """Create a folder with the task sheet and the initial files."""
-    from testbed.ui.teaching import course, work
+    from testbed.ui.teaching import course, student_folder
 
     found = course.find(name)
     place = folder or Path(found.name)
-    work.begin(found.name, found.folder / course.START, found.folder / course.SHEET, place)
+    student_folder.begin(found.name, found.folder / course.START, found.folder / course.SHEET, place)
     if form is Format.json:
         print_json({"exercise": found.name, "folder": str(place), "sheet": str(place / course.SHEET)})
         return
@@ -89,11 +89,11 @@ def start(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
 @exercise.command(epilog="Examples:\ntestbed exercise check 03-vlans-by-hand\ntestbed exercise check 3 --format json")
 def check(name: NAME_OR_HERE = None, folder: WORK = None, form: FORMAT = Format.text) -> None:
     """Check each task: what holds, what does not and why, with points. Exit code 1 while something does not hold."""
-    from testbed.ui.teaching import course, grade, work
+    from testbed.ui.teaching import course, grade, student_folder
 
-    found = course.find(work.name_or_here(name))
+    found = course.find(student_folder.name_or_here(name))
     with show_progress("judging what is in the folder"):
-        result = grade.check(found, work.place_of(found.name, folder))
+        result = grade.check(found, student_folder.place_of(found.name, folder))
     if form is Format.json:
         print_json(result.as_dict())
     else:
@@ -122,10 +122,10 @@ def hint(
     form: FORMAT = Format.text,
 ) -> None:
     """Give a hint for a task."""
-    from testbed.ui.teaching import course, work
+    from testbed.ui.teaching import course, student_folder
 
-    found = course.find(work.name_or_here(name))
-    chosen = _task(found, task, work.place_of(found.name, folder))
+    found = course.find(student_folder.name_or_here(name))
+    chosen = _task(found, task, student_folder.place_of(found.name, folder))
     count = len(chosen.hints)
     if number > count:
         raise InputError.one("--number", f"{chosen.name} has {count} hint{'' if count == 1 else 's'}, not {number}")
@@ -152,11 +152,11 @@ def _task(found: Exercise, name: str | None, folder: Path) -> Task:
 @exercise.command(epilog="Example: testbed exercise reset 03-vlans-by-hand")
 def reset(name: NAME, folder: PLACE = None, form: FORMAT = Format.text) -> None:
     """Start over; what was done is kept in FOLDER.1."""
-    from testbed.ui.teaching import course, work
+    from testbed.ui.teaching import course, student_folder
 
     found = course.find(name)
     place = folder or Path(found.name)
-    kept = work.reset(found.name, found.folder / course.START, found.folder / course.SHEET, place)
+    kept = student_folder.reset(found.name, found.folder / course.START, found.folder / course.SHEET, place)
     if form is Format.json:
         print_json({"folder": str(place), "kept": str(kept)})
         return

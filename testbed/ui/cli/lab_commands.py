@@ -99,7 +99,7 @@ def run(
     from testbed.experiments.report import rich_table
     from testbed.experiments.run.advice import Invocation
     from testbed.experiments.run.engines import run_scenario
-    from testbed.experiments.run.expected import expected_seconds
+    from testbed.experiments.run.run_duration import expected_seconds
     from testbed.results import load_run
     from testbed.scenario.engines import LABS
 
@@ -196,8 +196,8 @@ class _LabFacts:
 
 def _show(facts: _LabFacts, listening: socket, form: Format) -> None:
     """Show a lab that stands on a page, until Ctrl-C."""
+    from testbed.ui.live.lab_source import running_lab
     from testbed.ui.live.server import Page, serve_page
-    from testbed.ui.live.source import running_lab
 
     with until_interrupted(), serve_page(Page(running_lab(facts.lab)), listening) as address:
         print_address(address, form, asdict(facts))

@@ -44,7 +44,7 @@ def link(
     from testbed.base.messages import LinkState
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
-    from testbed.experiments.run.links import LOST, describe_link, list_disturbances, planned_rate, read_words
+    from testbed.experiments.run.link_commands import LOST, describe_link, list_disturbances, planned_rate, read_words
     from testbed.experiments.run.write_capture import tap_of
 
     name, where = (None, first) if second is None else (first, second)

@@ -42,9 +42,9 @@ def live(
     spare links off, and says which command would do the same. Ctrl-C ends the page; the lab keeps running. Exit code 2
     if there is no such lab or folder, or the port is taken.
     """
+    from testbed.ui.live.lab_source import running_lab
     from testbed.ui.live.replay import RunSource
     from testbed.ui.live.server import Page, listening_socket, serve_page
-    from testbed.ui.live.source import running_lab
 
     with listening_socket(port) as listening:
         source = RunSource(Path(what)) if what is not None and _is_folder(what) else running_lab(what)
@@ -84,8 +84,8 @@ def page_of_run(plan: Plan, port: int | None, *, wanted: bool) -> Iterator[None]
         yield
         return
     from testbed.experiments.run.engines import find_lab_engine
+    from testbed.ui.live.lab_source import lab_of_program
     from testbed.ui.live.server import Page, listening_socket, serve_page
-    from testbed.ui.live.source import lab_of_program
 
     find_lab_engine(plan.scenario)
     with listening_socket(port) as listening, serve_page(Page(lab_of_program(plan, os.getpid())), listening) as address:

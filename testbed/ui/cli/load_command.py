@@ -45,9 +45,9 @@ def load(
     from testbed.engines.lab.control.client import connect
     from testbed.experiments.report import rich_table
     from testbed.experiments.run.advice import AskedOfLab
-    from testbed.experiments.run.expected import expected_seconds
+    from testbed.experiments.run.load_arguments import as_typed, read_loads
     from testbed.experiments.run.load_lab import load_lab, loads_plan
-    from testbed.experiments.run.load_words import as_typed, read_loads
+    from testbed.experiments.run.run_duration import expected_seconds
     from testbed.results import load_run
 
     given = list(words or ())

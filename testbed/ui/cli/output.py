@@ -160,7 +160,7 @@ def write_file(file: Path, content: bytes) -> None:
 
 def print_outcome(outcome: RunOutcome) -> None:
     """Print the verdict of a run and why, three figures, where its results are, and what to type next."""
-    from testbed.experiments.report.headline import headline
+    from testbed.experiments.report.key_figures import headline
     from testbed.planning.proof import find_declared_deadlock
 
     word = outcome.verdict.word

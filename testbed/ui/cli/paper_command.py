@@ -15,7 +15,7 @@ from testbed.base.errors import EXIT_FAIL, EXIT_PASS, TestbedError
 from testbed.base.version import __version__
 from testbed.ui.cli.app import FORMAT, app
 from testbed.ui.cli.output import Format, messages, print_json, print_lines, results, steps, write_file
-from testbed.ui.cli.workers import CLUSTER, INSECURE, cluster_of
+from testbed.ui.cli.worker_options import CLUSTER, INSECURE, cluster_of
 
 if TYPE_CHECKING:
     from testbed.experiments.paper.page import Score

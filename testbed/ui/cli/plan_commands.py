@@ -208,7 +208,7 @@ def _as_table(run: Run, suffix: str) -> bytes:
 
     if suffix == ".csv":
         return samples_to_csv(run.samples).encode()
-    from testbed.ui.python.extras import library
+    from testbed.ui.python.optional_libraries import library
 
     library("pandas", "--output FILE.parquet")
     library("pyarrow", "--output FILE.parquet")

@@ -22,7 +22,7 @@ from testbed.ui.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from testbed.experiments.regulate.choice import LinkChoice
+    from testbed.experiments.regulate.choose_links import LinkChoice
     from testbed.experiments.regulate.power import Power
     from testbed.planning import Plan
 
@@ -92,7 +92,7 @@ def _choices(
     progress: Callable[[str], None],
 ) -> list[tuple[LinkChoice, list[Power]]]:
     """A choice for each kind of traffic, or all that is wrong with what was asked for."""
-    from testbed.experiments.regulate.choice import choose_links
+    from testbed.experiments.regulate.choose_links import choose_links
     from testbed.experiments.regulate.power import models_for, power_of
     from testbed.experiments.regulate.traffic import gather
     from testbed.planning.speeds import alike_problems

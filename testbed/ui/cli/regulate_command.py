@@ -12,7 +12,7 @@ import typer
 
 from testbed.base.errors import InputError, Problem
 from testbed.experiments.regulate import WATCHED
-from testbed.experiments.regulate.rule import Rule
+from testbed.experiments.regulate.thresholds import Rule
 from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.ui.cli.lab_commands import INSECURE, MACHINES, SCHEDULER, over_machines
 from testbed.ui.cli.output import (
@@ -153,7 +153,7 @@ def regulate(
                 outcome, rows = found.outcome, _tabulate_regulation(found)
                 facts = regulated_object(found)
             else:
-                from testbed.experiments.regulate.changing import table7, watch_changes
+                from testbed.experiments.regulate.alternating_paths import table7, watch_changes
                 from testbed.experiments.report.sample_table import UNHELD_NOTE, unheld_share
 
                 outcome, made = watch_changes(plan, folder, chosen, every, changes, pair, progress)
@@ -201,7 +201,7 @@ def _regulate_running(name: str, model: str, form: Format, *, seconds: float | N
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
     from testbed.experiments.regulate.power import models_for
-    from testbed.experiments.regulate.standing import describe_result, restore_links, switch_off
+    from testbed.experiments.regulate.regulate_lab import describe_result, restore_links, switch_off
 
     entry = registry.find(name)
     lab = connect(entry.namespaces)

@@ -15,7 +15,7 @@ from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
 from testbed.ui.cli.output import Format, messages, plan_scenario, print_json, steps
 from testbed.ui.cli.simulate_output import as_object, draw, draw_deadlock, print_outcome, seeds_by_load, static_bound
 from testbed.ui.cli.vary import VARY, each_variant
-from testbed.ui.cli.workers import CLUSTER_HELP, INSECURE_HELP, cluster_of
+from testbed.ui.cli.worker_options import CLUSTER_HELP, INSECURE_HELP, cluster_of
 
 if TYPE_CHECKING:
     from testbed.engines.simulate import PacketSettings, Settings, SimulationOutcome

@@ -35,7 +35,7 @@ def switch(
     """
     from testbed.engines.lab.control import registry
     from testbed.engines.lab.control.client import connect
-    from testbed.experiments.run.links import LOST
+    from testbed.experiments.run.link_commands import LOST
     from testbed.experiments.run.switch_kills import set_switch, switch_of
 
     name, where = (None, first) if second is None else (first, second)

@@ -13,8 +13,8 @@ import typer
 
 from testbed.base.errors import InputError, VerificationError
 from testbed.ui.cli.app import SCENARIOS, SETTINGS, app
+from testbed.ui.cli.ci_formats import CommandVerdict, exit_code, github_lines, junit_text
 from testbed.ui.cli.output import messages, plan_scenario, print_json, print_lines, show_progress, write_file
-from testbed.ui.cli.verdicts import CommandVerdict, exit_code, github_lines, junit_text
 
 if TYPE_CHECKING:
     from testbed.planning import Plan

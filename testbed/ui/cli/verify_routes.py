@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.base.errors import InputError, reading
-from testbed.ui.cli.verdicts import ReadForwarding
+from testbed.ui.cli.ci_formats import ReadForwarding
 
 if TYPE_CHECKING:
     from testbed.base.model import Topology

@@ -11,12 +11,12 @@ from typing import Any
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.messages import LinkState, Tap
 from testbed.engines.lab.control.client import connect
-from testbed.experiments.run.links import LOST, describe_link, list_disturbances, read_words
+from testbed.experiments.run.link_commands import LOST, describe_link, list_disturbances, read_words
 from testbed.experiments.run.switch_kills import set_switch
 from testbed.experiments.run.write_capture import CaptureFile, Recorded, record
-from testbed.ui.live.jobs import Jobs
-from testbed.ui.live.line import Line
-from testbed.ui.live.source import LabSource, number_of
+from testbed.ui.live.background_jobs import Jobs
+from testbed.ui.live.lab_source import LabSource, number_of
+from testbed.ui.live.log_line import Line
 
 _WORDS = ("rate", "delay", "loss")
 _LONGEST = 40  # characters of a figure

@@ -16,10 +16,10 @@ from testbed.results import load_run
 from testbed.results.read_run import LoadHead, load_heads
 from testbed.results.samples import load_changes
 from testbed.results.telemetry import Telemetry, file_name, load_telemetry
-from testbed.ui.live.meter import shares
-from testbed.ui.live.picture import LabPicture, picture
-from testbed.ui.live.source import HostBytes, number_of
-from testbed.ui.live.ways import PairPath, PairPaths
+from testbed.ui.live.fabric_layout import LabPicture, picture
+from testbed.ui.live.lab_source import HostBytes, number_of
+from testbed.ui.live.link_use import shares
+from testbed.ui.live.pair_paths import PairPath, PairPaths
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,12 +25,12 @@ from testbed.base.limits import parse_json
 from testbed.experiments.report.palette import declarations
 from testbed.ui.live.actions import Actions
 from testbed.ui.live.connections import BACKLOG, MAX_OPEN, Connections
-from testbed.ui.live.guard import App, TokenMiddleware
-from testbed.ui.live.hub import Hub
-from testbed.ui.live.line import Line
+from testbed.ui.live.lab_source import GoneError, HostBytes, LabSource, number_of
+from testbed.ui.live.log_line import Line
+from testbed.ui.live.pair_paths import PairPath
 from testbed.ui.live.replay import AtReading, RunSource, Series
-from testbed.ui.live.source import GoneError, HostBytes, LabSource, number_of
-from testbed.ui.live.ways import PairPath
+from testbed.ui.live.subscribers import Hub
+from testbed.ui.live.token_check import App, TokenMiddleware
 
 PERIOD = 0.125  # s between two readings
 _PATIENCE = 1.0  # likewise while there is nothing to read

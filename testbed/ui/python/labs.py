@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.base.model import host_ip
-from testbed.ui.python.extras import PrintedSteps, Progress
+from testbed.ui.python.optional_libraries import PrintedSteps, Progress
 from testbed.ui.python.plans import PlannedFabric
 from testbed.ui.python.runs import FinishedRun
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.base.errors import InputError, VerificationError, did_you_mean
 from testbed.base.model import Floats, Violation
-from testbed.ui.python.extras import library
+from testbed.ui.python.optional_libraries import library
 
 if TYPE_CHECKING:
     import networkx

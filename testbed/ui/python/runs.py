@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from testbed.ui.python.extras import PrintedSteps, Progress, library
+from testbed.ui.python.optional_libraries import PrintedSteps, Progress, library
 from testbed.ui.python.plans import PlannedFabric
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from testbed.base.errors import InputError, Problem, did_you_mean
-from testbed.ui.python.extras import PrintedSteps, Progress, library
+from testbed.ui.python.optional_libraries import PrintedSteps, Progress, library
 from testbed.ui.python.plans import PlannedFabric
 
 if TYPE_CHECKING:

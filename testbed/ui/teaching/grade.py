@@ -8,10 +8,10 @@ from pathlib import Path
 
 from testbed.base.errors import InputError
 from testbed.base.untrusted_text import escape_line
-from testbed.ui.teaching import course, work
+from testbed.ui.teaching import course, student_folder
 from testbed.ui.teaching.course import Demand, Exercise, Task
 from testbed.ui.teaching.demands import DEMANDS
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.student_folder import Work
 
 _LONGEST = 2000  # letters of a sentence
 
@@ -104,7 +104,7 @@ def check(exercise: Exercise, folder: Path, student: str = "") -> Result:
     Raises:
         InputError: it is no folder of this exercise.
     """
-    work.require(exercise.name, folder)
+    student_folder.require(exercise.name, folder)
     handed_in = Work(folder, exercise.folder / course.START)
     tasks = [
         TaskResult(task, tuple(Judged(demand, _find_fault(handed_in, demand)) for demand in task.demands))
@@ -162,8 +162,8 @@ def grade(folder: Path, progress: Callable[[str], None] = lambda _: None, exerci
             if mine.is_symlink():  # to somebody else's work
                 notes.append(f"{mine}: is a link; hand in the folder itself")
                 continue
-            name = work.exercise_of(mine)
-            if name is None and not (mine / work.ANSWERS).exists():
+            name = student_folder.exercise_of(mine)
+            if name is None and not (mine / student_folder.ANSWERS).exists():
                 continue  # results, or what else lies there
             if name not in course.names(exercises):
                 notes.append(f"{mine}: {_why_not(name)}")

@@ -18,7 +18,7 @@ import pytest
 
 from testbed.base.errors import InputError, reading
 from testbed.base.files import read_text
-from testbed.experiments.report.facts import _pace
+from testbed.experiments.report.run_facts import _pace
 from testbed.experiments.sweep.record import read_record
 from testbed.results import load_run
 from testbed.results.samples import load_failures

@@ -46,7 +46,7 @@ _OTHERS = {
     "engines/lab/control/caller_terminal.py": "the caller's terminal, by its descriptor",
     "engines/lab/control/pty_relay.py": "the device that makes terminals, in a host's own /dev, and /dev/null",
     "base/trust.py": "adds a line to a list that the caller alone can have written, and refuses any other",
-    "experiments/run/guest.py": "the serial port of a virtual machine, in it",
+    "experiments/run/vm_guest.py": "the serial port of a virtual machine, in it",
     "ui/cli/__init__.py": "/dev/null, and no other",
     "ui/cli/output.py": "/dev/null, and no other",
 }

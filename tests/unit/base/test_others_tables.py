@@ -18,7 +18,7 @@ from testbed.devices.audit.cabling import _table
 from testbed.engines.simulate.flit_settings import Settings
 from testbed.engines.simulate.run_replay import replay_plan
 from testbed.engines.simulate.traffic_matrices import _csv_matrix, make_all_to_all
-from testbed.experiments.analyse.figures import analyse
+from testbed.experiments.analyse.plan_figures import analyse
 from testbed.experiments.analyse.plot import as_csv
 from tests.fabrics import plan_of
 

@@ -30,9 +30,9 @@ from testbed.results import load_run
 from testbed.results.samples import samples_from_csv, samples_to_csv
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app
+from testbed.ui.cli.ci_formats import CommandVerdict, github_lines, junit_text
 from testbed.ui.cli.output import print_error
 from testbed.ui.cli.terminal import EscapingConsole, EscapingStream
-from testbed.ui.cli.verdicts import CommandVerdict, github_lines, junit_text
 from tests.hostile_files import EVERY, NASTY, SET, commands_of, hostile_files, hostile_run
 from tests.runs import goodput, head, run_of, text_of
 

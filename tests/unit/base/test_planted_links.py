@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from testbed.base.errors import InputError, StorageError
 from testbed.engines.local_machine import calibration
 from testbed.experiments.run.write_capture import CaptureFile
-from testbed.experiments.sweep.apart import RemoteResult, unpack
+from testbed.experiments.sweep.remote_runs import RemoteResult, unpack
 from testbed.results import ResultFolder, load_run
 from testbed.ui.cli import load_commands
 from testbed.ui.cli.app import app

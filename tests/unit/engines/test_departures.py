@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.experiments.run.checks.observed import gap_errors
+from testbed.experiments.run.checks.telemetry_samples import gap_errors
 
 RATE = 5e6
 FRAME = 1514

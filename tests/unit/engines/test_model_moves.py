@@ -16,7 +16,7 @@ from testbed.dataplane.transition_tables import merge_tables, pvids_of
 from testbed.engines.realtime.change_plan import Mover, spare_links, wait_for_empty_links
 from testbed.engines.realtime.check_paths import spared_problems, trace_path, walked_problems
 from testbed.engines.simulate.switch_model import live_model
-from testbed.experiments.regulate.choice import plan_without
+from testbed.experiments.regulate.choose_links import plan_without
 from testbed.planning import Plan, make_plan
 from testbed.scenario import parse_scenario
 

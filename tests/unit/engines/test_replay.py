@@ -15,7 +15,7 @@ from testbed.base.model import Sample
 from testbed.engines.simulate import Network, Settings
 from testbed.engines.simulate.replay import Demand, least_clocks, replay
 from testbed.engines.simulate.traffic_matrices import FRAME, WIRE
-from testbed.experiments.run.checks.observed import read_record
+from testbed.experiments.run.checks.telemetry_samples import read_record
 from testbed.fabric.routing.paths import switches_on_path
 from testbed.results import load_run
 from testbed.results.telemetry import file_name, telemetry_to_bytes

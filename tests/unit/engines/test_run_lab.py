@@ -13,7 +13,7 @@ from testbed.base.errors import LabError
 from testbed.base.messages import Facts
 from testbed.engines.ovs import bpf, first_hop
 from testbed.experiments.run import in_session, realtime
-from testbed.experiments.run import lab as ovs
+from testbed.experiments.run import open_vswitch as ovs
 from testbed.experiments.run.in_session import SessionEngine
 from testbed.planning.rates import at_dilation
 from tests.fabrics import plan_of

@@ -380,7 +380,7 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
     with tarfile.open(tmp_path / "p.tar") as archive:
         names = set(archive.getnames())
     assert {
-        "testbed/experiments/run/guest.py",
+        "testbed/experiments/run/vm_guest.py",
         "scripts/setup",
         "mpi_jobs/shim/Makefile",
         "tests/lab/conftest.py",
@@ -389,7 +389,7 @@ def test_all_that_a_run_imports_goes_in(tmp_path):
     pack_project(tmp_path / "p.tar", {}, LAB_PARTS)
     with tarfile.open(tmp_path / "p.tar") as archive:
         names = set(archive.getnames())
-    assert {"testbed/experiments/run/guest.py", "controllers/learning.py", "mpi_jobs/shim/Makefile"} <= names
+    assert {"testbed/experiments/run/vm_guest.py", "controllers/learning.py", "mpi_jobs/shim/Makefile"} <= names
     assert not names & {"tests", "scenarios", "docs"}
 
 

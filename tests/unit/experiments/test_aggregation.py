@@ -18,7 +18,7 @@ from testbed.engines.lab.control.build import build_order
 from testbed.engines.ovs.check_paths import installed_problems
 from testbed.engines.ovs.check_tables import taken_channels
 from testbed.experiments.analyse.explain import explain
-from testbed.experiments.analyse.figures import analyse
+from testbed.experiments.analyse.plan_figures import analyse
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads import member_loads as members_run
 from testbed.experiments.run.loads.context import Context, LoadResult

@@ -14,7 +14,7 @@ from testbed.experiments.analyse import analyse
 from testbed.experiments.analyse.analysis_table import remarks, rich_table
 from testbed.experiments.analyse.capacity import fit_of, needs_of
 from testbed.experiments.analyse.channel_load import hops_of, load_of
-from testbed.experiments.analyse.figures import as_object, bisection_links
+from testbed.experiments.analyse.plan_figures import as_object, bisection_links
 from testbed.experiments.analyse.plot import draw
 from testbed.fabric.openflow.tables import Priority
 from testbed.fabric.routing.paths import path
@@ -300,7 +300,7 @@ def test_prohibited_turns_are_counted_where_a_routing_has_a_rule():
 
 
 def test_relations_are_not_tried_on_paths_of_too_many_hops(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.analyse.figures.MAX_HOPS", 100)
+    monkeypatch.setattr("testbed.experiments.analyse.plan_figures.MAX_HOPS", 100)
     found = analyse(plan_of("torus", sizes=[4, 4]))
     assert (found.relations, found.fewest_renamed, found.fewest_fixed) == (None, None, Bounds(8, 8))
     shown = as_object(found)

@@ -14,9 +14,9 @@ from testbed.engines.lab.hosts import build_mpi_jobs as jobs_of
 from testbed.engines.lab.hosts.host_shares import most_share
 from testbed.engines.local_machine import calibration
 from testbed.engines.local_machine.calibration import Calibration
-from testbed.experiments.run import lab as lab_engine
+from testbed.experiments.run import open_vswitch as lab_engine
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
-from testbed.experiments.run.dilation import calibrate, choose, known, pilot
+from testbed.experiments.run.dilation import calibrate, choose, pilot, virtual_time
 from testbed.planning import Plan, make_plan
 from testbed.planning.rates import at_dilation, demand
 from testbed.scenario import parse_scenario
@@ -99,21 +99,23 @@ def test_the_pilot_of_modelled_switches_counts_what_hosts_send():
 
 def test_in_virtual_time_dilation_follows_from_instructions():
     plan = plan_of(UDP)
-    choice = known.dilation_in_virtual_time(plan, 1e-9, None)
+    choice = virtual_time.dilation_in_virtual_time(plan, 1e-9, None)
     assert (choice.guess_from, choice.tried, choice.margin) == ("virtual time", (), 1.25)
-    needed = 1.25 * demand(plan) * known.HOP_INSTRUCTIONS * 1e-9 / 0.3
+    needed = 1.25 * demand(plan) * virtual_time.HOP_INSTRUCTIONS * 1e-9 / 0.3
     assert needed <= choice.dilation < 2 * needed
-    assert known.dilation_in_virtual_time(plan, 4e-9, None).dilation == pytest.approx(4 * choice.dilation, rel=0.5)
+    assert virtual_time.dilation_in_virtual_time(plan, 4e-9, None).dilation == pytest.approx(
+        4 * choice.dilation, rel=0.5
+    )
 
 
 def test_in_virtual_time_the_lab_is_shaped_and_a_number_stays(lab_that_keeps_up_at):
     lab, told = lab_that_keeps_up_at(1e9), list[str]()
-    settled, choice = known.choose_in_virtual_time(plan_of(UDP), lab, told.append, 1e-9)
+    settled, choice = virtual_time.choose_in_virtual_time(plan_of(UDP), lab, told.append, 1e-9)
     assert choice is not None
     assert settled.scenario.lab.dilation == choice.dilation == lab.shaped[-1].dilation
     assert told == [f"dilation {choice.dilation:g}: an instruction takes 1 ns, whatever this machine does"]
     fixed = plan_of(UDP, lab="{dilation: 50}")
-    assert known.choose_in_virtual_time(fixed, lab, told.append, 1e-9) == (fixed, None)
+    assert virtual_time.choose_in_virtual_time(fixed, lab, told.append, 1e-9) == (fixed, None)
 
 
 def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
@@ -133,10 +135,10 @@ def test_translated_machines_are_refused_where_it_takes_hours():
     with pytest.raises(
         CapabilityError, match=r"x\.yaml: in real time .* \(vm\.virtual_time: auto\).*with a number as lab\.dilation"
     ):
-        known.refuse_translated(plan_of(UDP, MPI))
-    known.refuse_translated(plan_of(UDP, lab="{dilation: 2000}"))
-    known.refuse_translated(plan_of(UDP, topology="topology: {kind: mesh, sizes: [2]}\n"))
-    known.refuse_translated(plan_of("{kind: iperf3, protocol: udp, offered_load: 0.01}"))
+        virtual_time.refuse_translated(plan_of(UDP, MPI))
+    virtual_time.refuse_translated(plan_of(UDP, lab="{dilation: 2000}"))
+    virtual_time.refuse_translated(plan_of(UDP, topology="topology: {kind: mesh, sizes: [2]}\n"))
+    virtual_time.refuse_translated(plan_of("{kind: iperf3, protocol: udp, offered_load: 0.01}"))
 
 
 def test_after_half_a_minute_the_best_that_is_known_is_taken(lab_that_keeps_up_at, monkeypatch):

@@ -16,7 +16,7 @@ from testbed.base import trust
 from testbed.engines.local_machine.cluster import open_cluster
 from testbed.engines.simulate import Settings, simulate_plan
 from testbed.experiments.sweep import prepare, run_sweep
-from testbed.experiments.sweep.apart import run_remote
+from testbed.experiments.sweep.remote_runs import run_remote
 from testbed.results import load_run
 from testbed.scenario import plugins
 from testbed.scenario.pickle_plugins import Pickled, pickle_value

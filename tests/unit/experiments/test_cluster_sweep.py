@@ -18,7 +18,7 @@ from testbed.experiments.paper.published_numbers import load_tables
 from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.sweep import prepare, run_sweep
-from testbed.experiments.sweep.apart import run_remote, unpack
+from testbed.experiments.sweep.remote_runs import run_remote, unpack
 from testbed.results import load_run
 from testbed.scenario.pickle_plugins import pickle_value
 from tests.dask_programs import ROOT, await_workers, scheduler, worker

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.experiments.compare.spread import MIN_FOR_RANKS, median_rank, spread
+from testbed.experiments.compare.confidence_interval import MIN_FOR_RANKS, median_rank, spread
 
 
 def interval_of(values):

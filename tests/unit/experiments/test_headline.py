@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from testbed.base.model import Sample
-from testbed.experiments.report.headline import headline
+from testbed.experiments.report.key_figures import headline
 from testbed.experiments.run.checks.fidelity import OverloadReason, Verdict, is_cpu_limited, too_slow
-from testbed.experiments.run.expected import expected_seconds
+from testbed.experiments.run.run_duration import expected_seconds
 from testbed.planning import make_plan
 from tests.fabrics import scenario_of
 

@@ -11,8 +11,8 @@ import pytest
 from testbed.engines.lab.counters.rtnetlink import LINK_FIGURES, PortCounters
 from testbed.engines.lab.hosts import lab_network
 from testbed.experiments.run.checks.wire_bounds import BEYOND
-from testbed.experiments.run.expected import expected_seconds
 from testbed.experiments.run.loads import run_mpi
+from testbed.experiments.run.run_duration import expected_seconds
 from testbed.planning import make_plan
 from testbed.planning.rates import link_slowness, time_limit_factor, timed
 from testbed.scenario import parse_scenario

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
 from testbed.base.messages import FrameCounts, LinkReadings, PairReadings
-from testbed.experiments.regulate.choice import list_power_levels
+from testbed.experiments.regulate.choose_links import list_power_levels
 from testbed.experiments.regulate.figure import Stretch, draw_loop
 from testbed.experiments.regulate.loop import LoopResult, LoopRound
-from testbed.experiments.regulate.rule import Rule, integral
+from testbed.experiments.regulate.thresholds import Rule, integral
 from testbed.experiments.regulate.traffic import bytes_between, compute_peak_utilisation, of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.loads.context import FrameLedger

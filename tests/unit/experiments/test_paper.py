@@ -12,11 +12,11 @@ import pytest
 
 from testbed.base.errors import InputError, Problem, WorkloadError
 from testbed.experiments.paper import run_rows as running
-from testbed.experiments.paper.calls import merge_blocks, read_call
-from testbed.experiments.paper.judge import judge
+from testbed.experiments.paper.compare_numbers import judge
 from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
 from testbed.experiments.paper.published_numbers import Row, choose_items, load_tables
 from testbed.experiments.paper.run_rows import Store, run_items
+from testbed.experiments.paper.runner_arguments import merge_blocks, read_call
 from testbed.experiments.paper.runners import RUNNERS
 
 ITEM = """

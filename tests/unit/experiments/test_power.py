@@ -7,7 +7,7 @@ import pytest
 
 from testbed.base.errors import InputError
 from testbed.base.model import Floats, Routes, Topology
-from testbed.experiments.paper.planned import MostSaved, most_saved, proved_plan
+from testbed.experiments.paper.planned_numbers import MostSaved, most_saved, proved_plan
 from testbed.fabric.power import POWER_MODELS, Selection, fabric_watts, select_links
 from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing import ROUTINGS

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError, LabError
 from testbed.base.model import Sample
+from testbed.experiments.regulate.alternating_paths import table7
 from testbed.experiments.regulate.before_after import before_and_after, change_findings, loss_findings, loss_samples
-from testbed.experiments.regulate.changing import table7
-from testbed.experiments.regulate.choice import find_detour, links_behind, list_power_levels, with_spared
+from testbed.experiments.regulate.choose_links import find_detour, links_behind, list_power_levels, with_spared
 from testbed.experiments.regulate.figure import Stretch, draw_rates
-from testbed.experiments.regulate.mover import Change, pair_opposite_hosts
+from testbed.experiments.regulate.plan_changes import Change, pair_opposite_hosts
 from testbed.experiments.regulate.run import measured_traffic, regulate, require_regulable
 from testbed.experiments.regulate.traffic import of_pattern, uses_of
 from testbed.experiments.run.checks.fidelity import Verdict

@@ -10,8 +10,8 @@ import pytest
 
 from testbed.base.model import Sample
 from testbed.experiments.report import render_report
+from testbed.experiments.report.figure_tables import MOST, sheet
 from testbed.experiments.report.palette import COLOURS
-from testbed.experiments.report.sheets import MOST, sheet
 from testbed.planning import make_plan
 from testbed.results import Run
 from testbed.scenario import parse_scenario

@@ -8,7 +8,7 @@ from rich.console import Console
 from testbed.base.model import Sample
 from testbed.base.units import bytes_text, gap_text, scale_for
 from testbed.experiments.report import result_rows, rich_table
-from testbed.experiments.report.facts import clock_sentence
+from testbed.experiments.report.run_facts import clock_sentence
 from testbed.planning import make_plan
 from testbed.results import Run
 from testbed.results.read_run import Attempt, load_heads

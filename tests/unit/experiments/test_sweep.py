@@ -41,7 +41,7 @@ def here(tmp_path, monkeypatch):
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(f"topology: {topology}\nworkloads: [{LOAD}]\n")
     (tmp_path / "mine.yaml").write_text(SWEEP)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.experiments.run.open_vswitch.require", lambda scenario: None)
     # What pictures look like is tested elsewhere, and drawing takes its time.
     monkeypatch.setattr("testbed.experiments.compare.figure.FORMATS", ())
     return tmp_path

@@ -18,7 +18,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 
 @pytest.fixture(autouse=True)
 def machine_that_can_do_all(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.experiments.run.open_vswitch.require", lambda scenario: None)
     monkeypatch.setattr("testbed.engines.lab.hosts.build_mpi_jobs.build_job", lambda job: None)
 
 

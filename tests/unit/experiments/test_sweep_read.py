@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
     for name, text in SCENARIOS.items():
         (tmp_path / "scenarios" / f"{name}.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("testbed.experiments.run.lab.require", lambda scenario: None)
+    monkeypatch.setattr("testbed.experiments.run.open_vswitch.require", lambda scenario: None)
     return tmp_path
 
 
@@ -261,7 +261,7 @@ def test_a_file_that_is_not_there(here):
 
 
 def test_what_the_machine_lacks_is_told_once(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.run.lab.require", probe.require)
+    monkeypatch.setattr("testbed.experiments.run.open_vswitch.require", probe.require)
     monkeypatch.setattr(probe, "_path", lambda: "/nowhere")
     probe.capabilities.cache_clear()
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import CapabilityError, InputError, Problem
-from testbed.experiments.run import lab
+from testbed.experiments.run import open_vswitch
 from testbed.experiments.run.engine import Engine, Prerequisites
 from testbed.experiments.run.engines import engine_named, run_scenario
 from testbed.experiments.run.loads.one_load import RUNNERS, load_labels
@@ -45,7 +45,7 @@ def test_what_an_engine_lacks_is_told_before_it_starts_anything(monkeypatch, mis
         def measure(self, plan, results, progress):
             pytest.fail("it was started")
 
-    monkeypatch.setattr(lab, "OpenVSwitchEngine", Lacking)
+    monkeypatch.setattr(open_vswitch, "OpenVSwitchEngine", Lacking)
     with pytest.raises(error) as raised:
         run_scenario(PLAN, Path("results"), lambda text: None)
     assert str(raised.value) == sentence

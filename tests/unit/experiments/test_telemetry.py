@@ -11,7 +11,7 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.engines.lab.counters.rtnetlink import FIGURES
 from testbed.engines.lab.hosts.interface_names import port_interface
-from testbed.experiments.run.checks.observed import departure_errors, port_name, queue_figures, read_record
+from testbed.experiments.run.checks.telemetry_samples import departure_errors, port_name, queue_figures, read_record
 from testbed.planning.rates import imbalance
 from testbed.results.telemetry import Telemetry, file_name, join, load_telemetry, telemetry_to_bytes
 from tests.fabrics import plan_of

@@ -15,7 +15,7 @@ import pytest
 from testbed.base.errors import CapabilityError, LabError
 from testbed.engines.vm import boot, image, kvm, speed
 from testbed.engines.vm.image import Image
-from testbed.experiments.report.facts import settings
+from testbed.experiments.report.run_facts import settings
 from testbed.experiments.run import vm
 from testbed.experiments.run.dilation.estimate import run_instructions
 from testbed.experiments.run.vm import VirtualMachineEngine

@@ -15,7 +15,7 @@ from testbed.dataplane.predict import Wires, alltoall_bound, fair_goodput, route
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.ovs.check_paths import installed_problems
 from testbed.experiments.report import render_report
-from testbed.experiments.report.facts import key_figures, local_vlans
+from testbed.experiments.report.run_facts import key_figures, local_vlans
 from testbed.fabric.openflow.compile import compile_rules
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.openflow.rule_text import format_rule

@@ -12,8 +12,8 @@ from testbed.base.model import Topology, VlanPlan
 from testbed.dataplane.predict import transport
 from testbed.engines.lab.control.build import build_order
 from testbed.engines.lab.hosts.shaping import require_speeds
-from testbed.experiments.regulate.choice import at_speeds, choose_links, keep_full_speed
-from testbed.experiments.regulate.speeds import list_rate_changes, list_unavoidable, watching_rate
+from testbed.experiments.regulate.choose_links import at_speeds, choose_links, keep_full_speed
+from testbed.experiments.regulate.rate_changes import list_rate_changes, list_unavoidable, watching_rate
 from testbed.experiments.regulate.traffic import Traffic
 from testbed.fabric.power import POWER_MODELS
 from testbed.fabric.routing.paths import path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.ui.teaching import course, work
+from testbed.ui.teaching import course, student_folder
 from testbed.ui.teaching.course import FOLDER, SOLUTIONS, START
 from tests.shown_commands import PAGES, ROOT, Here, How, Left, Planned, pages_module, words_of
 from tests.shown_others import (
@@ -131,7 +131,7 @@ def test_each_command_of_an_exercise_is_run_or_listed():
 def test_commands_of_an_exercise_end_as_they_should(name, tmp_path, monkeypatch):
     found = course.find(name)
     monkeypatch.chdir(tmp_path)
-    work.begin(found.name, found.folder / START, found.folder / course.SHEET, Path(found.name))
+    student_folder.begin(found.name, found.folder / START, found.folder / course.SHEET, Path(found.name))
     before = tmp_path / "untouched"
     shutil.copytree(found.name, before / found.name)
     for file in (FOLDER / SOLUTIONS / found.name).iterdir():

@@ -16,7 +16,7 @@ from testbed.scenario import load_scenario
 from testbed.ui.cli.check_command import _sources, texts_of
 from testbed.ui.teaching import course
 from testbed.ui.teaching.grade import grade
-from testbed.ui.teaching.work import begin
+from testbed.ui.teaching.student_folder import begin
 
 _SECRET = "root:$6$ThePasswordOfRoot:20000:0:99999:7:::"
 # Blocks that name a file, and the key that does.

@@ -18,9 +18,9 @@ from testbed.engines.lab.hosts.build_mpi_jobs import _reason
 from testbed.experiments.run.loads.run_mpi import prepare_mpi
 from testbed.planning import make_plan
 from testbed.scenario import load_scenario
-from testbed.ui.cli import load_commands, trusting
+from testbed.ui.cli import ask_trust, load_commands
 from testbed.ui.cli.app import app
-from testbed.ui.cli.trusting import ask_for_trust, trust_programs
+from testbed.ui.cli.ask_trust import ask_for_trust, trust_programs
 
 GOOD = "name: mine\ndescription: a job\nbinary: run.sh\nsuccess: ^right$\noutput: free\n"
 needs_make = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
@@ -303,7 +303,7 @@ def test_trust_on_the_command_line_names_and_remembers_the_job(folder, capsys):
 def test_who_is_not_at_the_terminal_is_not_asked(folder, monkeypatch):
     """A thread beside a command serves others, as the live page does."""
     (folder / "Makefile").write_text("all:\n")
-    monkeypatch.setattr(trusting, "messages", SimpleNamespace(is_terminal=True))
+    monkeypatch.setattr(ask_trust, "messages", SimpleNamespace(is_terminal=True))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: pytest.fail("it is asked")))
     with ask_for_trust(), ThreadPoolExecutor(1) as pool:
         assert "you have not said that you trust it" in pool.submit(problems, "./my_job", folder.parent).result()[0]

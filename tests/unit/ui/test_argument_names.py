@@ -28,7 +28,7 @@ _WORDS_OF_COMMANDS = {
     "engines/ovs/openvswitch.py", "engines/machine/probe.py", "engines/lab/control/mininet_prompt.py",
     "engines/realtime/taps.py", "engines/realtime/manager_program.py", "engines/lab/control/mininet_shell.py",
     "engines/ovs/switch_daemon.py", "engines/vm/building.py", "engines/vm/image.py", "engines/vm/stream.py",
-    "engines/vm/suite.py", "ui/live/actions.py", "ui/live/jobs.py", "experiments/run/advice.py",
+    "engines/vm/suite.py", "ui/live/actions.py", "ui/live/background_jobs.py", "experiments/run/advice.py",
     "experiments/run/dilation/pilot.py", "scenario/workloads/iperf3.py", "scenario/workloads/loss_probe.py",
     "scenario/workloads/mpi.py", "scenario/workloads/mpi_machines.py",
 }  # fmt: skip

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from testbed.base.errors import InputError
 from testbed.ui.cli import exercise_commands, lab_commands, simulate_commands
 from testbed.ui.cli.app import app
-from testbed.ui.teaching import course, grade, work
+from testbed.ui.teaching import course, grade, student_folder
 from testbed.ui.teaching.demands import links
 
 assert exercise_commands is not None
@@ -31,7 +31,7 @@ NAMES = course.names()
 
 def begun(name: str, folder: Path) -> course.Exercise:
     found = course.find(name)
-    work.begin(found.name, found.folder / course.START, found.folder / course.SHEET, folder)
+    student_folder.begin(found.name, found.folder / course.START, found.folder / course.SHEET, folder)
     return found
 
 
@@ -290,7 +290,7 @@ def test_links_without_which_others_get_busier_are_named(tmp_path):
     (mine / "answers.yaml").write_text(
         "some: [s1-s2, s1-s2#1, s1-s2#2]\nall: [s1-s2, s1-s2#1, s1-s2#2, s2-s3, s2-s3#1, s2-s3#2]\n"
     )
-    handed_in = work.Work(mine, given)
+    handed_in = student_folder.Work(mine, given)
     said = links.judge_spared(handed_in, links.Spared("some", "ring.yaml", "all_to_all", "PC5324"))
     assert said is not None
     assert "flows, and with all links on none carried more than" in said
@@ -384,9 +384,9 @@ def test_class_is_sorted_and_nothing_of_it_is_left_out(tmp_path):
     (tmp_path / "bob").mkdir()
     (tmp_path / "cid.zip").write_bytes(b"PK")
     begun("2", tmp_path / "dan" / "tree")
-    (tmp_path / "dan" / "tree" / work.MARK).unlink()
+    (tmp_path / "dan" / "tree" / student_folder.MARK).unlink()
     begun("2", tmp_path / "eve" / "tree")
-    (tmp_path / "eve" / "tree" / work.MARK).write_text("99-other")
+    (tmp_path / "eve" / "tree" / student_folder.MARK).write_text("99-other")
     ended = CliRunner().invoke(app, ["exercise", "grade", str(tmp_path), "--format", "csv"], catch_exceptions=False)
     rows = list(csv.DictReader(io.StringIO(ended.stdout)))
     assert ended.exit_code == 3
@@ -470,7 +470,7 @@ def test_what_students_write_does_nothing_to_a_terminal(tmp_path):
     begun("1", folder)
     (folder / "mesh.txt").write_text("sw\x1b[2Jitch s1\n" + "x" * 100_000)
     begun("1", tmp_path / "a\x1b[31mda" / "other\x1b")
-    (tmp_path / "a\x1b[31mda" / "other\x1b" / work.MARK).write_text("o\x07ther")
+    (tmp_path / "a\x1b[31mda" / "other\x1b" / student_folder.MARK).write_text("o\x07ther")
     graded = grade.grade(tmp_path)
     said = [one.wrong for result in graded.results for task in result.tasks for one in task.demands]
     assert any("sw\\x1b[2jitch" in one for one in said)

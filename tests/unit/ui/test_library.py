@@ -148,7 +148,7 @@ def test_a_plan_shows_itself(torus, tmp_path):
 
 def test_what_needs_a_library_that_is_not_there_says_so(torus, monkeypatch):
     found = builtins.__import__
-    monkeypatch.setattr("testbed.ui.python.extras.import_module", lambda name: found(f"no_{name}"))
+    monkeypatch.setattr("testbed.ui.python.optional_libraries.import_module", lambda name: found(f"no_{name}"))
     for call, name in ((torus.graph, "networkx"), (torus.paths_frame, "pandas"), (torus.loads().frame, "pandas")):
         with pytest.raises(tb.CapabilityError) as caught:
             call()

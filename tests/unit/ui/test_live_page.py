@@ -22,9 +22,9 @@ from testbed.engines.ovs.check_paths import follow_frame
 from testbed.fabric.openflow.rule_text import format_rule
 from testbed.planning import Plan
 from testbed.ui.live.actions import Actions
-from testbed.ui.live.hub import Hub
+from testbed.ui.live.lab_source import GoneError, LabSource
 from testbed.ui.live.server import Page, listening_socket, serve_page
-from testbed.ui.live.source import GoneError, LabSource
+from testbed.ui.live.subscribers import Hub
 from tests.fabrics import plan_of
 from tests.unit.ui.test_command_line import command
 
@@ -426,7 +426,7 @@ def test_one_thing_at_a_time_is_under_way_and_can_be_ended(lab, source, monkeypa
         lab.ended = False
         raise LabError("the lab ended while it was in use")
 
-    monkeypatch.setattr("testbed.ui.live.jobs.load_lab", load_lab)
+    monkeypatch.setattr("testbed.ui.live.background_jobs.load_lab", load_lab)
     with open_page(source) as (page, address), events(address) as viewer:
         command = "testbed load some-lab ping count=3"
         assert do(address, do="load", words="ping count=3")[1] == {

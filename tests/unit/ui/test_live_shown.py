@@ -11,15 +11,15 @@ import pytest
 from testbed.base.errors import InputError
 from testbed.base.messages import LinkReadings
 from testbed.engines.ovs.check_paths import follow_frame
-from testbed.experiments.run.checks.observed import read_record
+from testbed.experiments.run.checks.telemetry_samples import read_record
 from testbed.planning import make_plan
 from testbed.results import ResultFolder
 from testbed.results.telemetry import telemetry_to_bytes
 from testbed.scenario import parse_scenario
-from testbed.ui.live.meter import Meter
-from testbed.ui.live.picture import picture
+from testbed.ui.live.fabric_layout import picture
+from testbed.ui.live.link_use import Meter
+from testbed.ui.live.pair_paths import PairPaths
 from testbed.ui.live.replay import RunSource
-from testbed.ui.live.ways import PairPaths
 from tests.fabrics import plan_of
 from tests.runs import head
 from tests.unit.experiments.test_telemetry import START, record

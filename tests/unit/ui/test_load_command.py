@@ -10,7 +10,7 @@ from rich.console import Console
 from testbed.base.errors import InputError, Problem
 from testbed.base.messages import LinkReadings, PairReadings
 from testbed.experiments.run.advice import AskedOfLab
-from testbed.experiments.run.load_words import as_typed, read_loads
+from testbed.experiments.run.load_arguments import as_typed, read_loads
 from testbed.scenario import parse_loads
 from testbed.ui.cli.load_command import _dilation
 from testbed.ui.cli.watch_command import Direction, FlowRate, Moment, View, picture, view

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from testbed.base.errors import InputError
 from testbed.base.model import Longs, Sample
-from testbed.experiments.regulate.choice import choose_links, plan_without
+from testbed.experiments.regulate.choose_links import choose_links, plan_without
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.results.telemetry import Telemetry, telemetry_to_bytes
 from testbed.ui.cli import plan_commands, power_command

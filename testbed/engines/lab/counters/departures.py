@@ -3,7 +3,7 @@
 A packet socket at a port sees each frame after the port's queue has released it, with the kernel's time stamp. Frames
 wait in the socket's buffer and are read after the window, so that watching costs next to nothing while it lasts, and
 so that what is read has no gaps: a full buffer loses only the last ones. How many frames wait at the port is asked
-many times in between; from that gap_errors() of run/checks/observed.py knows when the port had no pause.
+many times in between; from that gap_errors() of run/checks/telemetry_samples.py knows when the port had no pause.
 """
 
 from __future__ import annotations

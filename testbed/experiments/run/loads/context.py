@@ -25,7 +25,7 @@ from testbed.experiments.run.checks.fidelity import (
     processor,
     quantiles,
 )
-from testbed.experiments.run.checks.observed import departure_errors, queue_figures, read_record
+from testbed.experiments.run.checks.telemetry_samples import departure_errors, queue_figures, read_record
 from testbed.fabric.verify.deadlock import hop_name
 from testbed.planning import Plan
 from testbed.planning.proof import deadlock_word

@@ -22,7 +22,7 @@ from testbed.experiments.run.checks.fidelity import (
     judge_overload,
     judge_prediction,
 )
-from testbed.experiments.run.checks.observed import departure_errors
+from testbed.experiments.run.checks.telemetry_samples import departure_errors
 from testbed.experiments.run.checks.wire_bounds import judge_goodput
 from testbed.experiments.run.loads.context import Context, FrameLedger, LoadOutcome, LoadResult
 from testbed.experiments.run.loads.failure_watch import FailureWatch, timeline

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.ui.teaching.demands import answers, by_hand, links, outputs, plans
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.demands import answers, configured_switches, links, outputs, plans
+from testbed.ui.teaching.student_folder import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ DEMANDS: dict[str, DemandKind] = {
     "choice": DemandKind(answers.Choice, answers.judge_choice),
     "shares": DemandKind(answers.Shares, answers.judge_shares),
     "order": DemandKind(answers.Order, answers.judge_order),
-    "no_storm": DemandKind(by_hand.File, by_hand.judge_no_storm, own=True),
-    "every_pair": DemandKind(by_hand.File, by_hand.judge_every_pair, own=True),
-    "vlans": DemandKind(by_hand.Vlans, by_hand.judge_vlans, own=True),
-    "own_pvids": DemandKind(by_hand.File, by_hand.judge_own_pvids, own=True),
-    "shortest": DemandKind(by_hand.File, by_hand.judge_shortest, own=True),
-    "links_used": DemandKind(by_hand.LinksUsed, by_hand.judge_links_used, own=True),
-    "goodput": DemandKind(by_hand.Goodput, by_hand.judge_goodput, own=True),
-    "survives": DemandKind(by_hand.Survives, by_hand.judge_survives, own=True),
-    "pvid_of": DemandKind(by_hand.PvidOf, by_hand.judge_pvid_of, own=True),
+    "no_storm": DemandKind(configured_switches.File, configured_switches.judge_no_storm, own=True),
+    "every_pair": DemandKind(configured_switches.File, configured_switches.judge_every_pair, own=True),
+    "vlans": DemandKind(configured_switches.Vlans, configured_switches.judge_vlans, own=True),
+    "own_pvids": DemandKind(configured_switches.File, configured_switches.judge_own_pvids, own=True),
+    "shortest": DemandKind(configured_switches.File, configured_switches.judge_shortest, own=True),
+    "links_used": DemandKind(configured_switches.LinksUsed, configured_switches.judge_links_used, own=True),
+    "goodput": DemandKind(configured_switches.Goodput, configured_switches.judge_goodput, own=True),
+    "survives": DemandKind(configured_switches.Survives, configured_switches.judge_survives, own=True),
+    "pvid_of": DemandKind(configured_switches.PvidOf, configured_switches.judge_pvid_of, own=True),
     "blocked": DemandKind(links.Blocked, links.judge_blocked),
     "best_root": DemandKind(links.BestRoot, links.judge_best_root),
     "cycle": DemandKind(links.Cycle, links.judge_cycle),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from testbed.base.errors import InputError, did_you_mean
 from testbed.scenario.parameter_models import format_value
-from testbed.ui.teaching.figures import fair_shares, figure
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.expected_figures import fair_shares, figure
+from testbed.ui.teaching.student_folder import Work
 
 _BLOCK = {"wanted": "a block such as {figure: plan, file: ring.yaml, key: vlans}"}
 

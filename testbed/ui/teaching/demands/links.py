@@ -10,7 +10,7 @@ import numpy as np
 
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.model import Bools, Topology
-from testbed.experiments.regulate.choice import choose_links, routing_of
+from testbed.experiments.regulate.choose_links import choose_links, routing_of
 from testbed.experiments.regulate.traffic import of_pattern
 from testbed.fabric.power import POWER_MODELS, fabric_watts
 from testbed.fabric.power.select import subfabric_without
@@ -18,7 +18,7 @@ from testbed.fabric.routing.paths import hops, mean_switches_on_path, traffic_lo
 from testbed.fabric.routing.stp import StpOptions, route_stp, spanning_tree
 from testbed.fabric.topologies.build_topology import components
 from testbed.scenario.parameter_models import format_value
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.student_folder import Work
 
 
 def read_names(work: Work, key: str) -> list[str]:

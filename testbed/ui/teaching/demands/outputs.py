@@ -10,7 +10,7 @@ from typing import Any
 from testbed.base.errors import InputError
 from testbed.results import load_run
 from testbed.results.read_run import UNFAITHFUL
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.student_folder import Work
 
 _NEWEST = 20  # runs of a folder that are looked at
 

@@ -11,8 +11,8 @@ from testbed.base.model import Topology
 from testbed.fabric.verify import DEADLOCK
 from testbed.planning.scenario_fabric import build_fabric
 from testbed.planning.summary import summary
-from testbed.ui.teaching.figures import number_of
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.expected_figures import number_of
+from testbed.ui.teaching.student_folder import Work
 
 _WORDS = {
     "vlans": "VLANs",

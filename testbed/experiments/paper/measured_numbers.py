@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import WorkloadError
-from testbed.experiments.paper.planned import PaperFabric, proved_plan
+from testbed.experiments.paper.planned_numbers import PaperFabric, proved_plan
 from testbed.experiments.run.engines import run_scenario
 
 RESULTS = Path("results")

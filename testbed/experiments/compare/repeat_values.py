@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import InputError
 from testbed.base.model import Sample
-from testbed.experiments.compare.axis import LABELS, SweptAxis
+from testbed.experiments.compare.axis_values import LABELS, SweptAxis
 from testbed.planning import Plan
 from testbed.results import Run
 from testbed.results.read_run import LoadHead, load_heads, texts

@@ -12,15 +12,15 @@ from pathlib import Path
 from testbed.base.errors import InputError, TestbedError
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.client import LabClient, connect
-from testbed.experiments.regulate import WATCHED, standing
+from testbed.experiments.regulate import WATCHED, regulate_lab
 from testbed.experiments.regulate.power import models_for
 from testbed.experiments.run.advice import AskedOfLab
 from testbed.experiments.run.checks.fidelity import Verdict
+from testbed.experiments.run.load_arguments import as_typed, read_loads
 from testbed.experiments.run.load_lab import load_lab, loads_plan
-from testbed.experiments.run.load_words import as_typed, read_loads
 from testbed.planning import Plan
-from testbed.ui.live.line import Line
-from testbed.ui.live.source import LabSource
+from testbed.ui.live.lab_source import LabSource
+from testbed.ui.live.log_line import Line
 
 _RESULTS = Path("results")  # in the folder in which the page was opened, as `testbed load` has it
 _LONGEST = 1000  # characters of the words of a load
@@ -100,19 +100,19 @@ class Jobs:
 
     def _regulation(self, job: _Job, plan: Plan, *, all_on: bool) -> Work:
         lab = job.lab
-        reason = standing.why_not(lab, plan)
+        reason = regulate_lab.why_not(lab, plan)
         if reason:
             raise InputError.one("regulate", reason)
-        if bool(standing.off_now(lab)) is not all_on:
+        if bool(regulate_lab.off_now(lab)) is not all_on:
             raise InputError.one("regulate", "all links are on" if all_on else "links are off already; switch all on")
         (model, *_) = models_for(plan, None)
 
         def work(progress: Callable[[str], None]) -> tuple[str, bool]:
             if all_on:
-                found = standing.restore_links(lab, plan, model, progress)
+                found = regulate_lab.restore_links(lab, plan, model, progress)
             else:
-                found = standing.switch_off(lab, plan, model, WATCHED, progress, goes_on=lambda: not job.stopped)
-            return standing.describe_result(found), False
+                found = regulate_lab.switch_off(lab, plan, model, WATCHED, progress, goes_on=lambda: not job.stopped)
+            return regulate_lab.describe_result(found), False
 
         return work
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from testbed.base.units import format_rate
-from testbed.experiments.compare.rows import ComparedRow
+from testbed.experiments.compare.comparison_rows import ComparedRow
 from testbed.experiments.compare.variants import Variant
 from testbed.results import Run
 

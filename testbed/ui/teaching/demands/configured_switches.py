@@ -15,7 +15,7 @@ from testbed.fabric.traffic import flows
 from testbed.scenario.parameter_models import format_value
 from testbed.ui.teaching.flood import Flooding, flood
 from testbed.ui.teaching.student_config import Switches
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.student_folder import Work
 
 _SHOWN = 3
 

@@ -13,7 +13,7 @@ import numpy as np
 from testbed.base.errors import InputError
 from testbed.base.model import Bools, Floats, Ints, Routes
 from testbed.dataplane.predict.wire_overhead import transport
-from testbed.experiments.regulate.choice import kept_links, routing_of, with_routes
+from testbed.experiments.regulate.choose_links import kept_links, routing_of, with_routes
 from testbed.fabric.power import SPEEDS, PowerModel
 from testbed.fabric.power.select import subfabric_without
 from testbed.fabric.routing.paths import traffic_load

@@ -15,9 +15,9 @@ from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.client import LabClient, connect
 from testbed.engines.lab.control.registry import Entry
 from testbed.planning import Plan
-from testbed.ui.live.meter import Flow, Meter
-from testbed.ui.live.picture import LabPicture, picture
-from testbed.ui.live.ways import PairPath, PairPaths
+from testbed.ui.live.fabric_layout import LabPicture, picture
+from testbed.ui.live.link_use import Flow, Meter
+from testbed.ui.live.pair_paths import PairPath, PairPaths
 
 _T = TypeVar("_T")
 _STATES_EVERY = 4  # readings

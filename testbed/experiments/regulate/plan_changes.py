@@ -16,7 +16,7 @@ from testbed.base.model import host_ip
 from testbed.base.python_isolation import make_file_command
 from testbed.engines.lab.hosts import loss_probe as probe_program
 from testbed.engines.session import Session
-from testbed.experiments.regulate.speeds import RateChange
+from testbed.experiments.regulate.rate_changes import RateChange
 from testbed.experiments.run.loads.context import Context, LoadResult
 from testbed.fabric.topologies.faults import link_called
 from testbed.fabric.transition.steps import drain_seconds

@@ -1,6 +1,6 @@
 """Inside the virtual machine: do the job that the project's disk brought, and report through the serial port.
 
-    python -m testbed.experiments.run.guest JOB RESULTS
+    python -m testbed.experiments.run.vm_guest JOB RESULTS
 
 A report is a line of JSON: `progress`, `line`, nothing but a sign of life, and at the end `code` or `error`.
 """
@@ -21,8 +21,8 @@ from typing import Any
 from testbed.base.errors import InputError, TestbedError
 from testbed.engines.vm.suite import run_tests
 from testbed.experiments.run.dilation.choose import choose_dilation
-from testbed.experiments.run.dilation.known import choose_in_virtual_time
-from testbed.experiments.run.lab import OpenVSwitchEngine
+from testbed.experiments.run.dilation.virtual_time import choose_in_virtual_time
+from testbed.experiments.run.open_vswitch import OpenVSwitchEngine
 from testbed.planning.store import plan_from_json
 
 _SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow

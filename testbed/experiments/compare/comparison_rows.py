@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from testbed.base.units import bytes_text
-from testbed.experiments.compare.readings import ComparedLoad, Detail, Judged, Reading, is_usable, worse_verdict
-from testbed.experiments.compare.spread import Spread, spread
+from testbed.experiments.compare.confidence_interval import Spread, spread
+from testbed.experiments.compare.repeat_values import ComparedLoad, Detail, Judged, Reading, is_usable, worse_verdict
 from testbed.experiments.compare.variants import Baseline, Variant
 from testbed.experiments.report.sample_table import METRICS
 

@@ -16,7 +16,7 @@ from testbed.engines.simulate.detail_levels import packet_network
 from testbed.engines.simulate.flit_settings import ALL_TO_ALL, UNIFORM
 from testbed.engines.simulate.packet_point import simulate_packets
 from testbed.experiments.analyse.channel_load import hops_of, load_of
-from testbed.experiments.paper.planned import PaperFabric, proved_plan
+from testbed.experiments.paper.planned_numbers import PaperFabric, proved_plan
 from testbed.fabric.routing.channel_lookup import explicit_routes
 from testbed.fabric.routing.descending_layers import descending_turns
 from testbed.fabric.routing.paths import switches_on_path

@@ -15,7 +15,7 @@ from testbed.planning.failures import failure_outlooks
 from testbed.planning.summary import summary
 from testbed.scenario.parameter_models import not_one_of
 from testbed.ui.teaching.flood import on_links
-from testbed.ui.teaching.work import Work
+from testbed.ui.teaching.student_folder import Work
 
 Words = Mapping[str, str]
 

@@ -14,9 +14,9 @@ from testbed.base.model import Floats, Sample, host_ip
 from testbed.dataplane.predict import transport
 from testbed.engines.session import Session
 from testbed.experiments.regulate.before_after import change_findings, loss_findings, loss_samples
-from testbed.experiments.regulate.choice import Detour, find_detour, links_behind
+from testbed.experiments.regulate.choose_links import Detour, find_detour, links_behind
 from testbed.experiments.regulate.figure import Stretch, draw_rates
-from testbed.experiments.regulate.mover import Change
+from testbed.experiments.regulate.plan_changes import Change
 from testbed.experiments.regulate.run import Stage, require_regulable
 from testbed.experiments.run.dilation.choose import choose_dilation
 from testbed.experiments.run.engine import RunOutcome

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from testbed.base.errors import InputError, LabError, argument
 from testbed.base.model import Floats
 from testbed.engines.session import Session
-from testbed.experiments.regulate.choice import choose_links, kept_links
-from testbed.experiments.regulate.mover import PlanMover
+from testbed.experiments.regulate.choose_links import choose_links, kept_links
+from testbed.experiments.regulate.plan_changes import PlanMover
 from testbed.experiments.regulate.power import power_of
 from testbed.experiments.regulate.run import require_regulable
 from testbed.experiments.regulate.traffic import Traffic, bytes_between, read_pairs
