@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.experiments.paper import measured_numbers as measured_numbers
-from testbed.experiments.paper import planned_numbers as planned_numbers
-from testbed.experiments.paper import simulated_numbers as simulated_numbers
+from testbed.experiments.paper import measured_numbers as measured
+from testbed.experiments.paper import planned_numbers as planned
+from testbed.experiments.paper import simulated_numbers as simulated
 
 Run = Callable[[Any], tuple[float, ...]]
 
@@ -33,39 +33,39 @@ def _flits(options: Any) -> float:
 
 
 RUNNERS: dict[str, ItemRunner] = {
-    "plan": ItemRunner(planned_numbers.PlanFigure, planned_numbers.plan_figure, True, lambda options: 0.5, "a proved plan"),
+    "plan": ItemRunner(planned.PlanFigure, planned.plan_figure, True, lambda options: 0.5, "a proved plan"),
     "fair_goodput": ItemRunner(
-        planned_numbers.FairGoodput, planned_numbers.fair_goodput, True, lambda options: 0.5, "max–min fair shares of the plan's links"
+        planned.FairGoodput, planned.fair_goodput, True, lambda options: 0.5, "max–min fair shares of the plan's links"
     ),
-    "wire": ItemRunner(planned_numbers.Wire, planned_numbers.wire_goodput, True, lambda options: 0.001, "bytes on the wire"),
+    "wire": ItemRunner(planned.Wire, planned.wire_goodput, True, lambda options: 0.001, "bytes on the wire"),
     "switch_watts": ItemRunner(
-        planned_numbers.SwitchWatts, planned_numbers.switch_watts, True, lambda options: 0.001, "the paper's own watts a port",
+        planned.SwitchWatts, planned.switch_watts, True, lambda options: 0.001, "the paper's own watts a port",
         recomputes=True,
     ),
     "own_numbers": ItemRunner(
-        planned_numbers.OwnNumbers, planned_numbers.own_numbers, True, lambda options: 0.001, "other numbers of the paper",
+        planned.OwnNumbers, planned.own_numbers, True, lambda options: 0.001, "other numbers of the paper",
         recomputes=True,
     ),
     "most_saved": ItemRunner(
-        planned_numbers.MostSaved, planned_numbers.most_saved, True, lambda options: 0.5, "all but one link of each pair off"
+        planned.MostSaved, planned.most_saved, True, lambda options: 0.5, "all but one link of each pair off"
     ),
     "static_bound": ItemRunner(
-        planned_numbers.Bound, planned_numbers.static_bound, True, lambda options: 0.3 * options.drawings, "the paths' bottleneck"
+        planned.Bound, planned.static_bound, True, lambda options: 0.3 * options.drawings, "the paths' bottleneck"
     ),
     "hops": ItemRunner(
-        simulated_numbers.Layered, simulated_numbers.mean_hops, True, lambda options: 0.1 * options.drawings, "the paths of the plan"
+        simulated.Layered, simulated.mean_hops, True, lambda options: 0.1 * options.drawings, "the paths of the plan"
     ),
     "segment_changes": ItemRunner(
-        planned_numbers.SegmentChanges, planned_numbers.segment_changes, True, lambda options: 0.5 * options.drawings,
+        planned.SegmentChanges, planned.segment_changes, True, lambda options: 0.5 * options.drawings,
         "what a dead link takes of the tables, locally over anew",
     ),
-    "flits": ItemRunner(simulated_numbers.Throughput, simulated_numbers.throughput, False, _flits, "the flit-level simulator"),
+    "flits": ItemRunner(simulated.Throughput, simulated.throughput, False, _flits, "the flit-level simulator"),
     "frames": ItemRunner(
-        simulated_numbers.PacketThroughput, simulated_numbers.packet_throughput, False,
+        simulated.PacketThroughput, simulated.packet_throughput, False,
         lambda options: 1.0 * options.drawings, "the packet-level simulator, with PAUSE",
     ),
     "measure": ItemRunner(
-        measured_numbers.MeasuredItem, measured_numbers.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario",
+        measured.MeasuredItem, measured.measure, False, lambda options: 120.0 * options.runs, "a run of a scenario",
         lab=True,
     ),
 }  # fmt: skip
