@@ -49,6 +49,15 @@ def port_of(text: str) -> str:
     raise LineError(f'"{text}" is not the name of a port, such as GigabitEthernet1/0/1')
 
 
+_LONG_KINDS = {whole: short.capitalize() for whole, short in KINDS.items() if len(whole) > 9} | {"Port-channel": "Po"}
+_LONG = re.compile(rf"\b({'|'.join(sorted(_LONG_KINDS, key=len, reverse=True))})(?=\d)")
+
+
+def abbreviate_ports(text: str) -> str:
+    """A text with names of ports as IOS itself abbreviates them: Gi1/0/1 for GigabitEthernet1/0/1."""
+    return _LONG.sub(lambda found: _LONG_KINDS[found[1]], text)
+
+
 # First words of lines of an interface that move no frame.
 PASSED = frozenset({
     "arp", "bandwidth", "beacon", "bfd", "carrier-delay", "cdp", "dampening", "delay", "description",

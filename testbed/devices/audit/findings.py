@@ -29,6 +29,7 @@ class Finding:
     sentence: str  # what is wrong
     witness: tuple[str, ...]  # the cycle, the pairs, the ports: whole
     remedy: str  # what would be right, empty where nobody can say
+    after: str = ""  # port, as switch:port, behind which frames end; empty where they end at their own switch
 
     def __str__(self) -> str:
         """One sentence, and the remedy."""
@@ -311,7 +312,8 @@ def _pairs(network: Network, status: Codes, last: Ints, wanted: Bools, unknown: 
             ends = {pair.split("→")[1] for pair in pairs}
             sentence = f"{count_noun(len(pairs), 'pair')} {shorten_names(pairs)}: a frame {words} {at}"
             kind = "copies" if code == 5 else "cut"
-            yield Finding(kind, sentence, tuple(pairs), _remedy(network, code, ends, unknown))
+            after = at.removeprefix("after ") if at.startswith("after ") else ""
+            yield Finding(kind, sentence, tuple(pairs), _remedy(network, code, ends, unknown), after)
 
 
 def _remedy(network: Network, code: int, ends: set[str], unknown: Bools) -> str:

@@ -21,10 +21,11 @@ from testbed.base.errors import (
     shorten_middle,
 )
 from testbed.base.units import count_noun
+from testbed.devices.ios_keywords import abbreviate_ports
 from testbed.ui.cli.app import app
 from testbed.ui.cli.audit_formats import format_junit, format_sarif
 from testbed.ui.cli.check_command import texts_of
-from testbed.ui.cli.output import messages, print_json, print_lines, show_progress
+from testbed.ui.cli.output import form_problems, messages, print_json, print_lines, show_progress, write_file
 
 if TYPE_CHECKING:
     from testbed.devices.audit import Audit, Finding
@@ -85,6 +86,10 @@ def audit(
     ] = False,
     each_switch: Annotated[bool, typer.Option("--each-switch", help="say what breaks without each switch")] = False,
     everything: Annotated[bool, typer.Option("--all", help="every finding, not the first five of a kind")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="draw the network, its loops and cuts: FILE.svg, .pdf or .png"),
+    ] = None,
     form: Annotated[
         AuditFormat,
         typer.Option("--format", help="output format; junit and sarif are for continuous integration"),
@@ -96,7 +101,7 @@ def audit(
     loop without each of them. Exit code 1 if something is wrong, each with its witness and the remedy; 2 if nothing
     could be audited; 3 if nothing is wrong in what was understood, and some line was not.
     """
-    _check_questions(form, new=new is not None, each=each_link or each_switch, without=bool(without))
+    _check_questions(form, new=new is not None, each=each_link or each_switch, without=bool(without), output=output)
     from testbed.devices.audit import audit as audited
     from testbed.devices.audit.assumptions import explain_port
     from testbed.devices.audit.read_folder import read_network
@@ -114,6 +119,12 @@ def audit(
         network = take_away(network, find_place(network, place))
     with show_progress("following every pair and every broadcast"):
         found = audited(network, pauses=pauses)
+    if output is not None:
+        from testbed.experiments.report.audit_drawing import draw_audit
+
+        with show_progress("drawing"):
+            write_file(output, draw_audit(folder.name or str(folder), found, output.suffix[1:].lower()))
+        print_lines(f"drawn: {output}", to=messages)
     if new is not None:
         with show_progress(f"the same of {new}"):
             later = audited(read_network(texts_of(new), dialect), pauses=pauses)
@@ -124,7 +135,7 @@ def audit(
         _print_audit(str(folder), found, form, everything=everything)
 
 
-def _check_questions(form: AuditFormat, *, new: bool, each: bool, without: bool) -> None:
+def _check_questions(form: AuditFormat, *, new: bool, each: bool, without: bool, output: Path | None) -> None:
     """Refuse questions that exclude each other, before anything is read.
 
     Raises:
@@ -137,6 +148,9 @@ def _check_questions(form: AuditFormat, *, new: bool, each: bool, without: bool)
         problems.append(Problem("NEW", "is compared as it is saved; leave out --without, or NEW"))
     if (new or each) and form in (AuditFormat.junit, AuditFormat.sarif):
         problems.append(Problem("--format", f"{form.value} is of one network as it is; here it is text or json"))
+    if output is not None and (new or each):
+        problems.append(Problem("--output", "draws one network; leave out --each-link, --each-switch and NEW"))
+    problems += form_problems("--output", output)
     if problems:
         raise InputError(problems)
 
@@ -152,11 +166,11 @@ def _print_audit(folder: str, found: Audit, form: AuditFormat, *, everything: bo
     for line in _list_findings(found.findings, most=len(found.findings) if everything else _OF_A_KIND):
         print_lines(line)
     for sentence in found.network.unclear[:_MAX_SHOWN]:
-        print_lines(shorten_middle(f"not understood: {sentence}"))
+        print_lines(_shorten(f"not understood: {sentence}"))
     if len(found.network.unclear) > _MAX_SHOWN:
         print_lines(f"… and {len(found.network.unclear) - _MAX_SHOWN} more; --format json has all")
     for note in found.notes:
-        print_lines(shorten_middle(f"note: {note}"), to=messages)
+        print_lines(_shorten(f"note: {note}"), to=messages)
     loops = len(found.looping_vlans)
     looping = f"{count_noun(loops, 'VLAN') if loops else 'no VLANs'} loop{'s' if loops == 1 else ''}"
     print_lines(
@@ -170,13 +184,18 @@ def _print_audit(folder: str, found: Audit, form: AuditFormat, *, everything: bo
     raise typer.Exit(_EXIT_CODES[found.verdict])
 
 
+def _shorten(text: str) -> str:
+    """A line for people: short names of ports, and not too long."""
+    return shorten_middle(abbreviate_ports(text))
+
+
 def _list_findings(findings: tuple[Finding, ...], *, most: int) -> Iterator[str]:
     """The first few of each kind, and how many there are besides."""
     shown: Counter[str] = Counter()
     for finding in findings:
         shown[finding.kind] += 1
         if shown[finding.kind] <= most:
-            yield shorten_middle(str(finding))
+            yield _shorten(str(finding))
     for kind, count in shown.items():
         if count > most:
             yield f"{kind}: … and {count - most} more; --all shows them"
@@ -207,7 +226,7 @@ def _print_each(found: Audit, parts: Iterator[tuple[str, Network | None]], form:
     told: list[dict[str, object]] = []
     broken = 0
     for note in found.notes if form is AuditFormat.text else ():
-        print_lines(shorten_middle(f"note: {note}"), to=messages)
+        print_lines(_shorten(f"note: {note}"), to=messages)
     for called, network in parts:
         with show_progress(f"without {called}"):
             change = compare_audits(found, audited(network, pauses=pauses)) if network is not None else None
@@ -220,7 +239,7 @@ def _print_each(found: Audit, parts: Iterator[tuple[str, Network | None]], form:
             pairs = f": {', '.join(change.lost[:6])}{' …' * (lost > 6)}" if change is not None and lost else ""
             text = f"{count_noun(lost, 'pair')} cut{pairs}" if lost else "nothing is cut"
             loop = f"; VLANs {', '.join(map(str, loops))} loop" if loops else ""
-            print_lines(shorten_middle(f"without {called}: {text}{loop}"), "red" if lost or loops else "green")
+            print_lines(_shorten(f"without {called}: {text}{loop}"), "red" if lost or loops else "green")
     if form is AuditFormat.json:
         print_json({"verdict": found.verdict, "delivered": found.delivered, "broken": broken, "parts": told})
     else:
@@ -244,7 +263,7 @@ def _print_change(change: Change, later: Audit, form: AuditFormat) -> None:
                 print_lines(f"{words}: {len(items)}: {', '.join(items[:6])}{' …' * (len(items) > 6)}")
         for sign, sentences in (("new", change.new), ("gone", change.gone)):
             for sentence in sentences:
-                print_lines(shorten_middle(f"{sign}: {sentence}"), "red" if sign == "new" else "green")
+                print_lines(_shorten(f"{sign}: {sentence}"), "red" if sign == "new" else "green")
         print_lines(f"the new network: {_summary(later)}")
     raise typer.Exit(_EXIT_CODES[later.verdict])
 
