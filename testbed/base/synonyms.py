@@ -16,13 +16,17 @@ _CALLED = {
     "allreduce": "ring_all_reduce", "reducescatter": "ring_reduce_scatter", "allgather": "ring_all_gather",
     "incast": "hotspot", "alltoall": "all_to_all", "a2a": "all_to_all", "permutation": "pairwise", "random": "uniform",
 }  # fmt: skip
-_CONGESTION = "is not modelled: switches mark no frames and hosts have no rate control; flow_control: pfc pauses"
+_CONGESTION = (
+    "is not modelled; testbed flows simulates ECN marks with DCQCN, and flow_control: pfc pauses: docs/lossless.md"
+)
+_MARKS = "is simulated by testbed flows, on any scenario, and not in labs: docs/lossless.md"
 _TRANSPORT = (
     "is not modelled: hosts send TCP, UDP or raw frames, and simulated ones frames that nothing loses under pfc"
 )
 _CHOICE = "is not planned, as a plan has one path a pair; routing ecmp proves and expects it: docs/lossless.md"
 _NOT_MODELLED = {
-    **dict.fromkeys(("ecn", "red", "wred", "dcqcn", "dctcp", "qcn", "hpcc", "timely", "swift", "cnp"), _CONGESTION),
+    **dict.fromkeys(("dctcp", "qcn", "hpcc", "timely", "swift"), _CONGESTION),
+    **dict.fromkeys(("ecn", "red", "wred", "dcqcn", "cnp"), _MARKS),
     **dict.fromkeys(("roce", "rocev2", "rdma", "iwarp", "infiniband", "verbs"), _TRANSPORT),
     **dict.fromkeys(("spray", "spraying", "adaptive", "flowlet", "flowlets", "conga", "ugal", "dlb"), _CHOICE),
 }

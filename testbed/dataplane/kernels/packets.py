@@ -1,8 +1,8 @@
 """Store and forward, frame by frame, with PAUSE frames (IEEE 802.3x, Qbb) or drops: the events.
 
-Hosts send datagrams at rates of their own, or what TCP lets them (packets_tcp), or what real hosts hand over, which
-switches then forward by the plan's tables (packets_live). Functions are compiled once for each: where `tcp` or `live`
-is None, nothing of it is left in the machine code.
+Hosts send datagrams at rates of their own, or what TCP lets them (packets_tcp), or messages at rates that congestion
+control sets (packets_rdma), or what real hosts hand over, which switches then forward by the plan's tables
+(packets_live). Functions are compiled once for each: of what is None nothing is left in the machine code.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from testbed.dataplane.kernels.packets_links import (
     tagged_length,
 )
 from testbed.dataplane.kernels.packets_live import deliver_to_host, drop_frame, find_egress_ports, set_vlan_tag
+from testbed.dataplane.kernels.packets_rdma import handle_event, mark_frame, take_message_frame
 from testbed.dataplane.kernels.packets_state import (
     AS_ASKED,
     CONTROL_ARRIVES,
@@ -42,6 +43,7 @@ from testbed.dataplane.kernels.packets_state import (
     TCP_LANES,
     PacketFabric,
     PacketLive,
+    PacketRdma,
     PacketState,
     PacketTcp,
 )
@@ -54,23 +56,38 @@ _SMOOTHING = 16  # RFC 3550, section 6.4.1
 
 
 def run(
-    fabric: PacketFabric, state: PacketState, until: int, tcp: PacketTcp | None = None, live: PacketLive | None = None
+    fabric: PacketFabric,
+    state: PacketState,
+    until: int,
+    tcp: PacketTcp | None = None,
+    live: PacketLive | None = None,
+    rdma: PacketRdma | None = None,
 ) -> None:
     """Go on with every event before a time."""
-    advance(fabric, state, tcp, live, until)
+    advance(fabric, state, tcp, live, rdma, until)
 
 
 @jit
 def advance(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, until: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    until: int,
 ) -> None:
     """As run(), for kernels."""
-    _go_on(fabric, state, tcp, live, until)
+    _go_on(fabric, state, tcp, live, rdma, until)
 
 
 @jit_inner
 def _go_on(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, until: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    until: int,
 ) -> None:
     lanes, heap = state.lanes, state.heap
     while True:
@@ -94,7 +111,7 @@ def _go_on(
             lane = _HEAP if lane < 0 else lane
         state.counts[NOW] = now
         if lane == FRAME_ARRIVES:
-            link = _arrive(fabric, state, tcp, live, unqueue(lanes, lane), now)
+            link = _arrive(fabric, state, tcp, live, rdma, unqueue(lanes, lane), now)
         elif lane == CONTROL_ARRIVES:
             link = _handle_pause(fabric, state, unqueue(lanes, lane), now)
         elif lane in (CONTROL_ON_CHANNEL, CONTROL_ON_EDGE):
@@ -105,29 +122,40 @@ def _go_on(
         elif live is not None:
             link = pop(heap)
             if link >= ARRIVES:
-                _arrive(fabric, state, tcp, live, link - ARRIVES, now)
+                _arrive(fabric, state, tcp, live, rdma, link - ARRIVES, now)
                 continue
             if link < len(live.byte_time):
-                _finish_transmission(fabric, state, tcp, live, link, now)
+                _finish_transmission(fabric, state, tcp, live, rdma, link, now)
             else:
                 what = link - len(live.byte_time)
                 link = what >> BITS
                 queue(lanes, CONTROL_ARRIVES, now + live.delay[0], what)
             state.busy[link] = False
         elif lane == _HEAP:
-            host = wake(state) if tcp is None else expire(fabric, state, tcp, now)
-            link = fabric.channels + host
+            if tcp is not None:
+                link = fabric.channels + expire(fabric, state, tcp, now)
+            elif rdma is not None:
+                host = handle_event(fabric, state, rdma, now)
+                link = -1 if host < 0 else fabric.channels + host
+            else:
+                link = fabric.channels + wake(state)
         else:
             link = unqueue(lanes, lane)
-            _finish_transmission(fabric, state, tcp, live, link, now)
+            _finish_transmission(fabric, state, tcp, live, rdma, link, now)
             state.busy[link] = False
         if link >= 0 and not state.busy[link]:
-            start(fabric, state, tcp, live, link, now)
+            start(fabric, state, tcp, live, rdma, link, now)
 
 
 @jit_inner
 def _finish_transmission(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, link: int, now: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    link: int,
+    now: int,
 ) -> None:
     """The last bit of a frame has gone: the memory that it took is free."""
     frame = state.sending[link]
@@ -138,7 +166,7 @@ def _finish_transmission(
         live.sent_bytes[link] += tagged_length(live, frame)
         if live.early[link]:
             live.early[link] = False
-            _release_buffer(fabric, state, tcp, live, frame, now)
+            _release_buffer(fabric, state, tcp, live, rdma, frame, now)
             release(state, frame)
             return
         if live.longer[link]:
@@ -147,12 +175,18 @@ def _finish_transmission(
             queue(state.lanes, FRAME_ARRIVES, now + live.delay[0], frame)
     if tcp is not None:
         has_left(fabric, state, tcp, link, frame, now)
-    _release_buffer(fabric, state, tcp, live, frame, now)
+    _release_buffer(fabric, state, tcp, live, rdma, frame, now)
 
 
 @jit_inner
 def _release_buffer(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, now: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    frame: int,
+    now: int,
 ) -> None:
     """The memory that a frame took is free; who was paused for it may go on."""
     node = int(state.holds[frame])
@@ -168,14 +202,14 @@ def _release_buffer(
     if not fabric.shared:
         if state.off[node] and state.held[node] <= fabric.xon:
             state.off[node] = False
-            send_pause(fabric, state, tcp, live, node, now)
+            send_pause(fabric, state, tcp, live, rdma, node, now)
         return
     resume = limit(fabric, state, switch) >> 1
     for index in range(fabric.near[switch], fabric.near[switch + 1]):
         other = int(fabric.node[index])
         if state.off[other] and state.held[other] <= resume:
             state.off[other] = False
-            send_pause(fabric, state, tcp, live, other, now)
+            send_pause(fabric, state, tcp, live, rdma, other, now)
 
 
 @jit
@@ -183,7 +217,7 @@ def restart_links(fabric: PacketFabric, state: PacketState, live: PacketLive) ->
     """Let every link that is free look whether it has something to send, since a pause was taken back from outside."""
     for link in range(len(live.byte_time)):
         if not state.busy[link]:
-            start(fabric, state, None, live, link, state.counts[NOW])
+            start(fabric, state, None, live, None, link, state.counts[NOW])
 
 
 @jit
@@ -197,8 +231,8 @@ def _drain_port(fabric: PacketFabric, state: PacketState, live: PacketLive, node
     live.shut[node] = True
     now, dropped = state.counts[NOW], 0
     while state.first[node] >= 0:
-        frame = dequeue_frame(state, None, live, node, now)
-        _release_buffer(fabric, state, None, live, frame, now)
+        frame = dequeue_frame(state, None, live, None, node, now)
+        _release_buffer(fabric, state, None, live, None, frame, now)
         release(state, frame)
         dropped += 1
     live.drops[node] += dropped
@@ -225,7 +259,13 @@ def limit(fabric: PacketFabric, state: PacketState, switch: int) -> int:
 
 @jit_inner
 def _arrive(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, now: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    frame: int,
+    now: int,
 ) -> int:
     """A whole frame is there: at its host, or at a switch that stores it or has no memory for it.
 
@@ -248,12 +288,14 @@ def _arrive(
                 copy = frame if number == count - 1 else duplicate(state, live, frame)
                 if copy >= 0:
                     following = set_vlan_tag(fabric, live, copy, int(live.chosen[number]))
-                    link = _store(fabric, state, tcp, live, copy, node, following, now)
+                    link = _store(fabric, state, tcp, live, rdma, copy, node, following, now)
                     if link >= 0 and not state.busy[link]:
-                        start(fabric, state, tcp, live, link, now)
+                        start(fabric, state, tcp, live, rdma, link, now)
         return -1
     if node >= first_exit:
         if tcp is None:
+            if rdma is not None:
+                take_message_frame(state, rdma, frame, now)
             _deliver(state, frame, now)
             return -1
         arrive_at_host(fabric, state, tcp, node - first_exit, frame, now)
@@ -263,12 +305,13 @@ def _arrive(
         state.step[frame] += 1
     else:
         following = int(first_exit + state.goal[frame])
-    return _store(fabric, state, tcp, live, frame, node, following, now)
+    return _store(fabric, state, tcp, live, rdma, frame, node, following, now)
 
 
 @jit_inner
 def _store(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, frame: int, node: int,
+    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, rdma: PacketRdma | None,
+    frame: int, node: int,
     following: int, now: int,
 ) -> int:  # fmt: skip
     """Put a frame that came by a node into the queue of another, where there is memory for it.
@@ -304,8 +347,10 @@ def _store(
         threshold = limit(fabric, state, switch) if fabric.shared else fabric.xoff
         if state.held[node] >= threshold:
             state.off[node] = True
-            send_pause(fabric, state, tcp, live, node, now)
-    append(state, tcp, live, following, frame, now)
+            send_pause(fabric, state, tcp, live, rdma, node, now)
+    if rdma is not None:
+        mark_frame(state, rdma, following, frame)
+    append(state, tcp, live, rdma, following, frame, now)
     return link_of(fabric, following)
 
 

@@ -24,11 +24,11 @@ def begin(fabric: PacketFabric, state: PacketState, phase: Floats) -> None:
             state.due[flow] = int(phase[flow] * fabric.gap[flow]) if fabric.paced else _interval(fabric, state, flow)
             soonest = min(soonest, state.due[flow])
         if soonest < NEVER:
-            _sleep(state, host, soonest)
+            sleep_until(state, host, soonest)
 
 
 @jit_inner
-def _sleep(state: PacketState, host: int, time: int) -> None:
+def sleep_until(state: PacketState, host: int, time: int) -> None:
     """Wake a host at a time, unless it is to be woken already."""
     if not state.waking[host]:
         state.waking[host] = True
@@ -63,7 +63,7 @@ def make_frame(fabric: PacketFabric, state: PacketState, host: int, now: int) ->
     if flow < 0:
         return -1
     if soonest > now:
-        _sleep(state, host, soonest)
+        sleep_until(state, host, soonest)
         return -1
     counts = state.counts
     counts[FREE] -= 1

@@ -10,6 +10,7 @@ from testbed.base.jit import jit_inner
 from testbed.dataplane.kernels.events import push, queue
 from testbed.dataplane.kernels.packets_clock import stamp
 from testbed.dataplane.kernels.packets_hosts import make_frame
+from testbed.dataplane.kernels.packets_rdma import make_message_frame
 from testbed.dataplane.kernels.packets_state import (
     ACK_ON_CHANNEL,
     ACK_ON_EDGE,
@@ -23,6 +24,7 @@ from testbed.dataplane.kernels.packets_state import (
     RESUMES,
     PacketFabric,
     PacketLive,
+    PacketRdma,
     PacketState,
     PacketTcp,
 )
@@ -36,7 +38,13 @@ _wire_bytes = jit_inner(wire_bytes)
 
 @jit_inner
 def start(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, link: int, now: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    link: int,
+    now: int,
 ) -> None:
     """Let a link that has just become free, or has something to send, send it: PAUSE frames first."""
     channels, hosts = fabric.channels, fabric.hosts
@@ -52,17 +60,20 @@ def start(
             priority = priority + 1 if priority + 1 < fabric.priorities else 0
             if state.first[node] >= 0 and not state.stopped[node]:
                 state.turn[link] = priority
-                frame = dequeue_frame(state, tcp, live, node, now)
+                frame = dequeue_frame(state, tcp, live, rdma, node, now)
                 break
     elif link >= channels + hosts:
         node = fabric.virtual + link - channels
         if state.first[node] >= 0 and not state.stopped[node]:
-            frame = dequeue_frame(state, tcp, live, node, now)
+            frame = dequeue_frame(state, tcp, live, rdma, node, now)
     elif not state.stopped[fabric.virtual + link - channels]:
         if tcp is None and live is None:
-            frame = make_frame(fabric, state, link - channels, now)
+            if rdma is None:
+                frame = make_frame(fabric, state, link - channels, now)
+            else:
+                frame = make_message_frame(fabric, state, rdma, link - channels, now)
         elif state.first[fabric.virtual + link - channels] >= 0:
-            frame = dequeue_frame(state, tcp, live, fabric.virtual + link - channels, now)
+            frame = dequeue_frame(state, tcp, live, rdma, fabric.virtual + link - channels, now)
     if frame < 0:
         state.busy[link] = False
         return
@@ -103,10 +114,14 @@ def duplicate(state: PacketState, live: PacketLive, frame: int) -> int:
 
 
 @jit_inner
-def dequeue_frame(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int) -> int:
+def dequeue_frame(
+    state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, rdma: PacketRdma | None, node: int, now: int
+) -> int:
     """Take the frame at the head of a queue."""
     if tcp is not None:
         _tally(tcp, node, -1, now)
+    if rdma is not None:
+        rdma.waiting[node] -= 1
     frame = state.first[node]
     if live is not None:
         live.waiting[node] -= 1
@@ -117,10 +132,21 @@ def dequeue_frame(state: PacketState, tcp: PacketTcp | None, live: PacketLive | 
 
 
 @jit_inner
-def append(state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, frame: int, now: int) -> None:
+def append(
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    node: int,
+    frame: int,
+    now: int,
+) -> None:
     """Put a frame at the end of a node's queue."""
     if tcp is not None:
         _tally(tcp, node, 1, now)
+    if rdma is not None:
+        rdma.waiting[node] += 1
+        rdma.peak[node] = max(rdma.peak[node], rdma.waiting[node])
     if live is not None:
         live.waiting[node] += 1
         live.waiting_bytes[node] += tagged_length(live, frame)
@@ -172,13 +198,19 @@ def reverse_link(fabric: PacketFabric, link: int) -> int:
 
 @jit_inner
 def send_pause(
-    fabric: PacketFabric, state: PacketState, tcp: PacketTcp | None, live: PacketLive | None, node: int, now: int
+    fabric: PacketFabric,
+    state: PacketState,
+    tcp: PacketTcp | None,
+    live: PacketLive | None,
+    rdma: PacketRdma | None,
+    node: int,
+    now: int,
 ) -> None:
     """The receiver of a node wants its sender to pause, or to go on, as in `off`, and says so as soon as it can."""
     link = reverse_link(fabric, link_of(fabric, node))
     state.pending[link] = True
     if not state.busy[link]:
-        start(fabric, state, tcp, live, link, now)
+        start(fabric, state, tcp, live, rdma, link, now)
 
 
 @jit_inner

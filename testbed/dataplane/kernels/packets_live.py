@@ -107,10 +107,10 @@ def enqueue_frame(fabric: PacketFabric, state: PacketState, live: PacketLive, ho
         return False
     state.counts[FREE] -= 1
     state.birth[frame] = now
-    append(state, None, live, fabric.virtual + host, frame, now)
+    append(state, None, live, None, fabric.virtual + host, frame, now)
     link = fabric.channels + host
     if not state.busy[link]:
-        start(fabric, state, None, live, link, now)
+        start(fabric, state, None, live, None, link, now)
     return True
 
 

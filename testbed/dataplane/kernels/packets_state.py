@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from testbed.base.model import Bools, Floats, Ints, Longs, Octets
+from testbed.dataplane.kernels.dcqcn import DcqcnRates
 from testbed.dataplane.kernels.events import FifoLanes, Heap
 from testbed.dataplane.kernels.flits_state import FlitFabric, Randoms
 from testbed.dataplane.kernels.packets_clock import ModelClock
@@ -28,6 +29,8 @@ ACK_ON_CHANNEL, ACK_ON_EDGE, TCP_LANES = range(LANES, LANES + 3)
 
 # Places in `counts`.
 NOW, MADE, DELIVERED, DROPPED, FREE, PAUSES, RESUMES, COUNTS = range(8)
+# Places in `tally` of PacketRdma.
+MARKED, NOTIFIED, TALLIES = range(3)
 
 # Why switches do not forward a frame of a real host, or the fabric loses it outside a queue; places in `refused`.
 REFUSED = (
@@ -140,6 +143,28 @@ class PacketTcp(NamedTuple):
     area: Longs  # (N,) their number times ps, up to the last change
     changed: Longs  # (N,) ps of that
     drops: Longs  # (N,) frames that found no memory on their way into a node's queue
+
+
+class PacketRdma(NamedTuple):
+    """Messages of network cards, see packets_rdma; F flows, each of one message, those of a host by time of begin."""
+
+    rates: DcqcnRates  # at which flows send
+    begin: Longs  # (F,) ps at which a host has a message to send
+    size: Longs  # (F,) its frames
+    finished: Longs  # (F,) ps at which the last of them had arrived; -1 before
+    sending: Longs  # (F,) of each host, at its place in `flows`, those that have begun and not been sent as a whole
+    open: Longs  # (H,) how many these are
+    upcoming: Longs  # (H,) the next flow of a host to begin
+    k_min: int  # frames in a queue up to which none is marked
+    k_max: int  # those above which every one is
+    p_max: float  # chance of a mark at `k_max`
+    interval: int  # ps between two notifications of a flow
+    back: Longs  # (F,) ps that a notification takes to the sender
+    next_notice: Longs  # (F,) ps before which a flow's receiver sends no further one
+    marked: Bools  # (Q,) frames that are marked
+    waiting: Longs  # (N,) frames that wait in a node's queue
+    peak: Longs  # (N,) the most there were
+    tally: Longs  # (TALLIES,) frames that were marked, notifications that were sent
 
 
 class PacketTables(NamedTuple):

@@ -135,5 +135,5 @@ def _enqueue(
     tcp.segment[frame] = segment
     tcp.wanted[frame] = -1
     state.counts[MADE] += 1
-    append(state, tcp, None, fabric.virtual + host, frame, now)
+    append(state, tcp, None, None, fabric.virtual + host, frame, now)
     return int(frame)

@@ -202,7 +202,7 @@ def serve(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: Hos
     now = _read_clock(doors)
     last = now
     while now < until and not control[STOP]:
-        advance(fabric, state, None, live, now * PS_A_NS)
+        advance(fabric, state, None, live, None, now * PS_A_NS)
         _deliver(fabric, state, live, doors)
         more = _poll_host(fabric, state, live, doors, last)
         last = now

@@ -282,17 +282,23 @@ def new_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int) ->
         seed: equal seeds give equal runs.
     """
     flows = len(fabric.goal)
-    lanes, events = (LANES, fabric.hosts) if network.tcp is None else (TCP_LANES, 2 * flows + network.unread_acks)
-    # Only raw bits are the same in all versions of numpy.
-    random = np.random.PCG64(seed).random_raw(flows)
-    state = empty_state(
-        fabric, switches=network.topology.switch_count, frames=network.frames, longest=network.longest,
-        ring=network.ring, lanes=lanes, events=events, random=random,
-    )  # fmt: skip
-    state.tie_random[:] = np.random.PCG64([seed, 2, fabric.tie_order]).random_raw(1)
+    events = fabric.hosts if network.tcp is None else 2 * flows + network.unread_acks
+    state = empty_packet_state(network, fabric, seed, events)
     if network.tcp is None:
         # Senders that keep time begin somewhere in it.
         begin(fabric, state, np.random.PCG64([seed, 1]).random_raw(flows) / 2.0**64)
+    return state
+
+
+def empty_packet_state(network: PacketNetwork, fabric: PacketFabric, seed: int, events: int) -> PacketState:
+    """An empty network at time 0, in which nothing is due; `events` are those that the heap has room for."""
+    # Only raw bits are the same in all versions of numpy.
+    random = np.random.PCG64(seed).random_raw(len(fabric.goal))
+    state = empty_state(
+        fabric, switches=network.topology.switch_count, frames=network.frames, longest=network.longest,
+        ring=network.ring, lanes=LANES if network.tcp is None else TCP_LANES, events=events, random=random,
+    )  # fmt: skip
+    state.tie_random[:] = np.random.PCG64([seed, 2, fabric.tie_order]).random_raw(1)
     return state
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from testbed.base.model import Floats, Longs
 from testbed.experiments.report.marks import Line, Mark, Reach, line_style
 from testbed.experiments.report.panels import Axis, Block, Panel, Picture
 from testbed.experiments.report.render import write
@@ -39,6 +42,30 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: t
     x = Axis(labels[0], low=0, high=1.06 * max(right, bound if bound is not None and shown else 0), grid=True)
     panel = Panel([curve, *marks], x, Axis(labels[1], "log", grid=True), title, width=466, height=274)
     return write(Picture([Block([panel])]), "svg")
+
+
+def draw_slowdown(size: Longs, slowdown: Floats, title: str, most: int = 12) -> bytes:
+    """Draw completion times of flows by size as SVG: percentiles of groups of about as many flows each.
+
+    Args:
+        size: (F,) bytes.
+        slowdown: (F,) completion time as a multiple of the one on idle links.
+        title: above.
+        most: groups.
+    """
+    order = np.argsort(size, kind="stable")
+    groups = [group for group in np.array_split(order, min(most, max(1, len(order) // 10))) if len(group)]
+    middle = [float(np.median(size[group])) for group in groups]
+    lines = [
+        replace(
+            line_style(number), x=middle, y=[float(np.percentile(slowdown[group], percent)) for group in groups],
+            name=name,
+        )
+        for number, (percent, name) in enumerate(((50, "median"), (95, "95th percentile"), (99, "99th percentile")))
+    ]  # fmt: skip
+    x = Axis("Flow size (bytes)", "log", grid=True)
+    y = Axis("Completion time / time on idle links", "log", low=0.9, grid=True)
+    return write(Picture([Block([Panel(lines, x, y, title, width=466, height=274)])]), "svg")
 
 
 def draw_growth(

@@ -86,6 +86,7 @@ def load_commands() -> None:
         exec_command,
         exercise_commands,
         export_commands,
+        flows_command,
         init_command,
         lab_commands,
         link_command,

@@ -22,7 +22,7 @@ from testbed.ui.cli.output import Format, messages, print_lines, printable_every
 # Every command, in the order in which help shows them.
 PANELS: dict[str, tuple[str, ...]] = {
     "Plan and prove": ("init", "list", "plan", "verify", "analyse", "explain", "segments", "power", "schema"),
-    "Simulate": ("simulate",),
+    "Simulate": ("simulate", "flows"),
     "Labs": (
         "run", "up", "status", "load", "watch", "exec", "shell", "link", "switch", "controller", "capture", "live",
         "down", "regulate", "storm", "exercise",

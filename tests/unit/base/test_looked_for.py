@@ -19,7 +19,7 @@ from tests.fabrics import scenario_of
         ("topology", "leafspine", 'Did you mean "leaf_spine"?'), ("topology", "clos", 'Did you mean "leaf_spine"?'),
         ("topology", "Dragonfly+", 'Did you mean "dragonfly_plus"?'), ("topology", "star", 'Did you mean "flat"?'),
         ("routing", "ECMP", 'Did you mean "ecmp"?'), ("routing", "mstp", 'Did you mean "stp"?'),
-        ("routing", "spraying", "SPRAYING is not planned"), ("routing", "dcqcn", "DCQCN is not modelled: switches"),
+        ("routing", "spraying", "SPRAYING is not planned"), ("routing", "dcqcn", "DCQCN is simulated by testbed flows"),
     ],
 )  # fmt: skip
 def test_kinds_by_other_names(block, word, sentence):
@@ -30,7 +30,7 @@ def test_kinds_by_other_names(block, word, sentence):
 
 
 def test_keys_and_patterns_by_other_names():
-    with pytest.raises(InputError, match="ECN is not modelled: switches mark no frames"):
+    with pytest.raises(InputError, match="ECN is simulated by testbed flows, on any scenario, and not in labs"):
         scenario_of({"topology": {"kind": "ring", "switches": 4}, "simulator": {"ecn": True}})
     assert 'Did you mean "hotspot"?' in no_pattern("incast")
     assert 'Did you mean "all_to_all"?' in no_pattern("alltoall")

@@ -1,0 +1,123 @@
+"""Messages of network cards (RoCE): sent at rates that congestion control sets, over switches that mark frames (ECN).
+
+A switch marks a frame by the frames that wait in the queue which it joins (RED, as in Zhu et al. 2015, figure 5). The
+host that gets a marked frame sends its sender a notification, at most one of a flow in each interval. Notifications
+take the time of a short frame on an idle path, since switches carry them in a class before all others; the
+rate that they take is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.base.jit import jit_inner
+from testbed.dataplane.kernels.dcqcn import count_frame, count_time, heed_notification
+from testbed.dataplane.kernels.events import NEVER, pop, push
+from testbed.dataplane.kernels.flits_traffic import draw, lay_path
+from testbed.dataplane.kernels.packets_state import FREE, MADE, MARKED, NOTIFIED, PacketFabric, PacketRdma, PacketState
+
+# Events of the heap, each of a host or a flow; what happens is `which * KINDS + kind`.
+WAKES, NOTIFIES, TICKS = range(3)
+KINDS = 3
+
+_11 = np.uint64(11)
+
+
+@jit_inner
+def handle_event(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, now: int) -> int:
+    """The next event of the heap.
+
+    Returns:
+        a host that may have something to send, or -1.
+    """
+    event, rates = pop(state.heap), rdma.rates
+    kind, which = event % KINDS, event // KINDS
+    if kind == WAKES:
+        state.waking[which] = False
+        return int(which)
+    if kind == NOTIFIES:
+        heed_notification(rates, which, now)
+        if rates.ticking[which]:
+            return -1
+    elif rates.deadline[which] <= now:
+        count_time(rates, which, now)
+    rates.ticking[which] = rates.limited[which] and state.made[which] < rdma.size[which]
+    if rates.ticking[which]:
+        push(state.heap, rates.deadline[which], which * KINDS + TICKS)
+    return -1
+
+
+@jit_inner
+def mark_frame(state: PacketState, rdma: PacketRdma, node: int, frame: int) -> None:
+    """Mark a frame that joins a node's queue: never up to `k_min`, always from `k_max` on, by chance between them.
+
+    Without congestion control none is, since nobody would heed it.
+    """
+    waiting = rdma.waiting[node]
+    if rdma.marked[frame] or waiting <= rdma.k_min or not rdma.rates.controlled:
+        return
+    if waiting <= rdma.k_max:
+        chance = rdma.p_max * (waiting - rdma.k_min) / (rdma.k_max - rdma.k_min)
+        if np.float64(draw(state.random, state.flow[frame]) >> _11) * 2.0**-53 >= chance:
+            return
+    rdma.marked[frame] = True
+    rdma.tally[MARKED] += 1
+
+
+@jit_inner
+def take_message_frame(state: PacketState, rdma: PacketRdma, frame: int, now: int) -> None:
+    """A host gets a frame: it may have to notify the sender, and the message may be complete."""
+    flow = state.flow[frame]
+    if rdma.marked[frame] and now >= rdma.next_notice[flow]:
+        rdma.next_notice[flow] = now + rdma.interval
+        rdma.tally[NOTIFIED] += 1
+        push(state.heap, now + rdma.back[flow], flow * KINDS + NOTIFIES)
+    if state.delivered[flow] + 1 == rdma.size[flow]:
+        rdma.finished[flow] = now
+
+
+@jit_inner
+def make_message_frame(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, host: int, now: int) -> int:
+    """The frame that a host sends next, or -1: the host then sleeps until it has one.
+
+    Of messages that have begun each has a time before which it sends no frame. Time that a message lost to a pause, or
+    to others, is not made up for.
+    """
+    first, count = fabric.flows[host], rdma.open[host]
+    soon = rdma.upcoming[host]
+    while soon < fabric.flows[host + 1] and rdma.begin[soon] <= now:
+        rdma.sending[first + count] = soon
+        state.due[soon] = rdma.begin[soon]
+        count += 1
+        soon += 1
+    rdma.upcoming[host], rdma.open[host] = soon, count
+    place, soonest = -1, NEVER
+    for other in range(first, first + count):
+        if state.due[rdma.sending[other]] < soonest:
+            place, soonest = other, state.due[rdma.sending[other]]
+    if soonest > now:
+        if soon < fabric.flows[host + 1]:
+            soonest = min(soonest, rdma.begin[soon])
+        if soonest < NEVER and not state.waking[host]:
+            state.waking[host] = True
+            push(state.heap, soonest, host * KINDS + WAKES)
+        return -1
+    flow = rdma.sending[place]
+    counts, rates = state.counts, rdma.rates
+    counts[FREE] -= 1
+    frame = state.free[counts[FREE]]
+    lay_path(fabric.paths, state, frame, host, fabric.goal[flow])
+    state.birth[frame] = now
+    state.flow[frame] = flow
+    state.holds[frame] = -1
+    state.by[frame] = fabric.virtual + host
+    rdma.marked[frame] = False
+    if rates.limited[flow]:
+        count_frame(rates, flow)
+    state.due[flow] = now + round(fabric.gap[flow] / rates.rate[flow])
+    state.made[flow] += 1
+    counts[MADE] += 1
+    if state.made[flow] == rdma.size[flow]:
+        rdma.open[host] -= 1
+        rdma.sending[place] = rdma.sending[first + rdma.open[host]]
+    return int(frame)
