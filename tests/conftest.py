@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import random
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from testbed.base.jit import INTERPRETED
-from tests.turns import SEATS, compile_once, turn
+from tests.turns import SEATS, compile_once, locked, turn
 
 # Times say nothing on a machine that others use too; plans are made, and kernels compiled, while examples are drawn.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,6 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = state.name
     if (folder := _folder_of_locks(config)) is not None and not INTERPRETED:
         compile_once(folder)
+    if _HERE.stat().st_uid == os.getuid():  # elsewhere root leaves no files
+        sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """One process reads a module of tests and rewrites its assertions; the others find what it has stored."""
+    folder = _folder_of_locks(collector.config)
+    alone = folder is not None and isinstance(collector, pytest.Module)
+    with locked(folder / f"{collector.nodeid.replace('/', '.')}.lock") if folder and alone else nullcontext():
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, and before -m and -k choose
