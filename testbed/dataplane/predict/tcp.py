@@ -89,8 +89,9 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
         acknowledgement=wire.ack / wire.forward,
         queue=min(load.queue_frames, _LONGEST_QUEUE),
         head_drop=load.head_drop,
-        omit=load.omit,
-        seconds=load.seconds,
+        # One type whatever is written, or all is compiled once more.
+        omit=float(load.omit),
+        seconds=float(load.seconds),
     )  # fmt: skip
 
 

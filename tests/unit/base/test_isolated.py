@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 _SCENARIO = "topology: {kind: mesh, sizes: [2]}\nengine: simulate\nsimulator: {duration: 20, warm_up: 5}\n"
 _SWEEP = """
 scenarios: [./it.yaml]
-set: {lab.seed: [1, 2]}
+set: {lab.seed: [1]}
 workloads: [{kind: iperf3, protocol: udp, pattern: neighbour, repeats: 1}]
 """
 _SHOW = """
@@ -64,12 +64,7 @@ def test_commands_take_no_code_from_their_folder(planted):
 
 @pytest.mark.slow
 def test_workers_take_no_code_from_their_folder(planted):
-    done = planted.run("sweep", "./them.yaml", "--cluster", "local:2")
-    assert planted.taken() == []
-    assert done.returncode == 0, done.stderr
-    done = planted.run(
-        "simulate", "it.yaml", "--cluster", "local:1", "--loads", "0.1", "--cycles", "2000", "--warm-up", "100"
-    )
+    done = planted.run("sweep", "./them.yaml", "--cluster", "local:1")
     assert planted.taken() == []
     assert done.returncode == 0, done.stderr
 

@@ -16,17 +16,16 @@ from testbed.engines.local_machine import probe
 _ROOT = str(ROOT)
 # A shell's words before the program → exit code, and what is said where it is not 0.
 _FAULTS: dict[str, tuple[str, str, int, str]] = {
-    "no standard input": ("exec {program} <&-", "list", 0, ""),
-    "no standard output": ("exec {program} >&-", "list", 0, ""),
-    "no standard error": ("exec {program} 2>&-", "list", 0, ""),
-    "no terminal's width": ("COLUMNS=abc exec {program}", "list", 0, ""),
-    "a terminal of no width": ("COLUMNS=0 exec {program}", "list", 0, ""),
+    # What does not add up to another fault comes at once: a start takes longer than what is looked at.
+    "no home, locale and terminal": (
+        "unset HOME; COLUMNS=abc LC_ALL=xx_YY.ISO TERM=nothing exec {program} <&-", "list", 0, "",
+    ),
+    "no temporary folder and time zone": (
+        "COLUMNS=0 TMPDIR=/nonexistent TZ=no/where exec {program} 2>&-", "list", 0, "",
+    ),
     "a terminal of one column": ("COLUMNS=1 exec {program}", "list", 0, ""),
-    "no home": ("unset HOME; exec {program}", "list", 0, ""),
+    "no standard output": ("exec {program} >&-", "list", 0, ""),
     "no environment": ('exec env -i "PATH=$PATH" "PYTHONPATH=$PYTHONPATH" {program}', "list", 0, ""),
-    "a locale that is not there": ("LC_ALL=xx_YY.ISO exec {program}", "list", 0, ""),
-    "a terminal that is not there": ("TERM=nothing exec {program}", "list", 0, ""),
-    "no temporary folder": ("TMPDIR=/nonexistent exec {program}", "list", 0, ""),
     "a reader that has gone": ("{program} | head -n 1 >/dev/null", "list", 1, ""),
     "no file may be written": (
         "trap '' XFSZ; ulimit -f 0; exec {program}", "plan flat16 -o x.json", 2,
@@ -35,7 +34,6 @@ _FAULTS: dict[str, tuple[str, str, int, str]] = {
     "little memory": ("ulimit -v 200000; exec {program}", "plan ring8", 2, "195 MiB of memory are allowed here, and"),
     "hardly any memory": ("ulimit -v 60000; exec {program}", "plan ring8", 2, "58 MiB of memory are allowed here, and"),
     "few open files": ("ulimit -n 16; exec {program}", "plan ring8", 0, ""),
-    "a time zone that is not there": ("TZ=no/where exec {program}", "list", 0, ""),
     "no tools": ("PATH=/nonexistent exec {program}", "up ring8", 2, "network tools: missing: "),
     "a folder in a file's place": (
         "mkdir x.json; exec {program}", "plan flat16 -o x.json", 2, "x.json: cannot be written: Is a directory",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from testbed.dataplane.kernels import tcp as kernel
@@ -127,6 +127,7 @@ def test_where_nothing_is_compiled_it_is_the_equilibrium(monkeypatch):
     assert goodput(plan, flows) == equilibrium(plan, flows)
 
 
+@settings(max_examples=settings().max_examples // 2)  # each simulates a load
 @given(fabrics(), st.integers(1, 40), st.sampled_from([1.0, 50.0, 400.0]), st.booleans(), st.data())
 @pytest.mark.slow
 def test_no_segment_is_made_or_lost_but_in_queues(blocks, queue, slower, head_drop, data):
