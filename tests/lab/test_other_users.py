@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from testbed.base.errors import EXIT_NOTHING_RAN
 from testbed.engines.lab.control import registry
 from testbed.engines.lab.control.client import LabClient
 from testbed.planning import Plan
@@ -33,16 +34,26 @@ def lab(standing: Callable[[Plan], LabClient]) -> Iterator[str]:
     registry.forget(entry)
 
 
-@pytest.mark.parametrize(
-    "words", ["status", "exec LAB h1 -- true", "shell LAB", "down LAB", "load LAB ping", "watch LAB"]
-)
-def test_another_user_is_told_to_run_it_as_root(lab, words):
-    command = [*_NOBODY, "-m", "testbed", *words.replace("LAB", lab).split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+def ask(words: str) -> subprocess.CompletedProcess[str]:
+    command = [*_NOBODY, "-m", "testbed", *words.split()]
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("words", ["exec LAB h1 -- true", "shell LAB", "down LAB", "capture LAB h1", "watch LAB"])
+def test_another_user_s_lab_is_not_there(lab, words):
+    done = ask(words.replace("LAB", lab))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "needs root; run the command with sudo" in done.stderr
+    assert "no lab is running; build one with `testbed up NAME`; of another user's labs, such as root's" in done.stderr
     assert "/proc/" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_another_user_s_labs_are_not_listed(lab):
+    done = ask("status")
+    assert (done.returncode, done.stdout) == (EXIT_NOTHING_RAN, "no lab is running\n")
+    assert lab not in done.stderr
+    assert ask("down --all").stdout == "no lab is running\n"
+    assert registry.find(lab).holds
 
 
 def test_another_user_reaches_no_socket_of_a_lab(lab):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -10,17 +11,18 @@ import sys
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 
 from testbed.base.errors import CapabilityError
-from testbed.base.python_isolation import find_python
+from testbed.base.python_isolation import FOLDER, clean_environment, find_python, make_module_command
 from testbed.base.resources import setup
 from testbed.engines.lab.counters import pair_counters
 from testbed.engines.lab.hosts import cgroup, host_view, seccomp
+from testbed.engines.local_machine import user_namespace
 from testbed.engines.ovs import fast_path
 from testbed.engines.ovs.netem import MISSING
 from testbed.scenario import Scenario
@@ -31,10 +33,9 @@ OPENFLOW = "openflow framework"
 NETEM = "netem"
 TAPS, SWITCHES = "taps", "open vswitch"
 SHUT_IN = "hosts shut in"
+ROOTLESS = "labs without root"
 _LIMIT = 20.0
 _SETUP = setup()
-# A throw-away network namespace; nothing tried in it can be seen outside.
-_APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
 _VETH = "ip link add probe0 type veth peer name probe1; "
 _KERNEL_OVS = (
     "mount -t tmpfs probe /run; export OVS_RUNDIR=/run; "
@@ -66,10 +67,7 @@ class _Trial:
 
     def run(self) -> Capability:
         try:
-            done = subprocess.run(
-                [*_APART, self.script], capture_output=True, text=True, timeout=_LIMIT, check=False,
-                env={**os.environ, "PATH": _path()},
-            )  # fmt: skip
+            done = _run_apart("sh", "-ec", self.script)
             works, lines = done.returncode == 0, done.stderr.strip().splitlines()
             detail = "works" if works else (lines[-1] if lines else "does not work")
         except subprocess.TimeoutExpired:
@@ -152,19 +150,21 @@ _FAST_PATH = _Trial(
 )
 
 
+def _run_apart(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in throw-away namespaces, as a lab's are; nothing tried in them can be seen outside."""
+    return subprocess.run(
+        ["unshare", *user_namespace.unshare_options(), "--net", "--mount", "--pid", "--fork", "--kill-child",
+         "--mount-proc", *command],
+        capture_output=True, text=True, timeout=_LIMIT, check=False, cwd=FOLDER,
+        env={**clean_environment(), "PATH": _path()},
+    )  # fmt: skip
+
+
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Try everything a lab uses; takes a fraction of a second, changes nothing."""
-    root = os.geteuid() == 0
     found = [
-        Capability(
-            "root",
-            root,
-            True,
-            "running as root" if root else "running as an ordinary user",
-            "no lab can be built; planning and reports work",
-            "run the command with sudo",
-        ),
+        *_rights(),
         _commands(SWITCHES, ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"), "no lab can be built"),
         _mininet(),
         _commands("network tools", ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv"), "no lab can be built"),
@@ -175,14 +175,12 @@ def capabilities() -> tuple[Capability, ...]:
         _mpich(),
         _openflow(),
     ]
-    if root and all(capability.present for capability in found if capability.needed):
+    if all(capability.present for capability in found if capability.needed):
         found.append(_NAMESPACES.run())
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
             found += pool.map(_Trial.run, _TRIALS)
-        found += [_raw_sockets(), _fast_path(), _pairs(), _shut_in()]
-        works, detail = cgroup.try_shares()
-        found.append(Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY))
+        found += _try_here() if user_namespace.is_root() else _try_inside()
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
         Capability(
@@ -239,6 +237,47 @@ def _openflow() -> Capability:
     found = [name for name in ("os_ken", "ryu") if find_spec(name) is not None]
     detail = found[0] if found else "neither os_ken nor ryu in this environment"
     return Capability(OPENFLOW, bool(found), False, detail, "labs run with lab.controller: none only", _SETUP)
+
+
+def _rights() -> list[Capability]:
+    """By which of both ways this program can build labs: as root, or without."""
+    root, user = user_namespace.is_root(), os.geteuid()
+    why_not = user_namespace.why_not_others() if root else user_namespace.why_not()
+    who = "running as root" if root else "running as root without its rights" if user == 0 else "as an ordinary user"
+    without = "works for ordinary users" if root else f"works: {' '.join(user_namespace.unshare_options())}"
+    return [
+        Capability(
+            "root", root, False, who.replace("as an", "running as an"),
+            "labs have no fast path, and what else needs the whole machine's rights (docs/rootless.md)",
+            "run the command with sudo",
+        ),
+        Capability(
+            ROOTLESS, not why_not, not root, why_not or without,
+            "ordinary users can build no lab; planning and reports work" if root else "no lab can be built; planning "
+            "and reports work",
+            "see there" if why_not else "",
+        ),
+    ]  # fmt: skip
+
+
+def _try_here() -> list[Capability]:
+    """What this program tries by itself."""
+    works, detail = cgroup.try_shares()
+    shares = Capability(cgroup.CAPABILITY, works, False, detail, cgroup.CONSEQUENCE, cgroup.REMEDY)
+    return [_raw_sockets(), _fast_path(), _pairs(), _shut_in(), shares]
+
+
+def _try_inside() -> list[Capability]:
+    """As _try_here(), by a program that is root in a user namespace, as a lab's process 1 is.
+
+    Raises:
+        CapabilityError: it fails.
+    """
+    done = _run_apart(*make_module_command(__name__))
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise CapabilityError(f"what a lab without root can do cannot be tried: {said[-1] if said else 'no reason'}")
+    return [Capability(**one) for one in json.loads(done.stdout)]
 
 
 def _raw_sockets() -> Capability:
@@ -339,3 +378,7 @@ def versions() -> dict[str, str]:
         if done.returncode == 0 and done.stdout.strip():
             found[name] = " ".join(done.stdout.split("\n", 1)[0].split())
     return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps([asdict(one) for one in _try_here()]))

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.base.errors import LabError
+from testbed.engines.lab.counters.socket_buffers import set_buffer
 from testbed.engines.lab.hosts.commands import run, run_each
 from testbed.engines.ovs.switch_daemon import START_LIMIT, SwitchDaemon
 from testbed.fabric.openflow.tables import FORWARDING
 
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 # Memory the kernel counts for a full frame, generously; and what a receiving port may hold while the daemon is busy.
 _FRAME_MEMORY = 4096
 _RECEIVE_BUFFER = 4 << 20
@@ -360,8 +360,8 @@ class OpenVSwitch:
 
     def _prepare(self, ports: Mapping[str, int], frames: int, daemons: Sequence[SwitchDaemon]) -> None:
         def prepare(one: socket.socket) -> None:
-            one.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, min(frames * _FRAME_MEMORY, _MAX_BUFFER))
-            one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+            set_buffer(one, socket.SO_SNDBUF, min(frames * _FRAME_MEMORY, _MAX_BUFFER))
+            set_buffer(one, socket.SO_RCVBUF, _RECEIVE_BUFFER)
             if self._quick:  # else the kernel hands each port's socket a copy of what the port sends
                 one.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
 

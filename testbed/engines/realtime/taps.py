@@ -20,6 +20,7 @@ import numpy as np
 
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.model import Ints, Longs, Octets
+from testbed.engines.lab.counters.socket_buffers import set_buffer
 from testbed.engines.lab.hosts.commands import in_network_of, run
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE
 from testbed.engines.realtime.segmentation import HELD, TCP_HEADERS
@@ -39,7 +40,7 @@ _TCP_QUEUE, _OTHERS = range(2)
 _MESSAGE = 0x10000 + 256  # bytes of one: a packet, and what is said of it
 _REQUEST, _ACKNOWLEDGE = 0x1, 0x5
 _PACKETS = 1 << 16
-_RECEIVE_BUFFER, _SO_RCVBUFFORCE = 32 << 20, 33
+_RECEIVE_BUFFER = 32 << 20
 # Drop, that is: take from netfilter, all packets of a queue up to a number, which stands in the last four bytes.
 _VERDICTS = b"".join(
     _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, socket.htons(queue)) + _ATTRIBUTE.pack(12, 2) + bytes(8)
@@ -200,7 +201,7 @@ def _queue_packets() -> int:
     try:
         made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER)
         made.bind((0, 0))
-        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+        set_buffer(made, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         for queue in (_TCP_QUEUE, _OTHERS):
             _configure(made, queue, _COMMAND, struct.pack("!BBH", 1, 0, socket.AF_INET))
             _configure(made, queue, _PARAMETERS, struct.pack("!IB", 0xFFFF, 2))

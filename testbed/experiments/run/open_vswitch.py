@@ -11,7 +11,7 @@ from testbed.base.messages import Facts
 from testbed.base.version import __version__
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.lab.control.client import LabClient
-from testbed.engines.lab.control.launch import require_root
+from testbed.engines.local_machine import user_namespace
 from testbed.engines.local_machine.calibration import require_shares
 from testbed.engines.local_machine.congestion import require_congestion
 from testbed.engines.local_machine.probe import capabilities, require, versions
@@ -31,7 +31,7 @@ def find_missing(plan: Plan, progress: Progress, *, tries: bool = True) -> Prere
     `tries` says that `lab.dilation: auto` will be found by trying, for which a job may be needed.
     """
     try:
-        require_root()
+        user_namespace.require()
     except CapabilityError as error:
         return Prerequisites((), (str(error),))
     lacking: dict[str, None] = {}

@@ -114,10 +114,18 @@ def test_what_may_not_be_read():
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("engine", ["ovs", "realtime"])
-def test_a_lab_without_root_is_refused_before_anything_is_built(engine):
-    done = call("run", "ring4", "--engine", engine, nobody=True, HOME="/nonexistent")
+def test_without_user_namespaces_no_lab_is_begun(engine):
+    """The setting is one of a user namespace, so that it can be had here alone."""
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces; exec setpriv --inh-caps -all --bounding-set -all -- "$@"'
+    command = ["unshare", "--user", "--map-root-user", "sh", "-ec", script, "sh", sys.executable, "-m", "testbed"]
+    done = subprocess.run(
+        [*command, "run", "ring4", "--engine", engine], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     said = done.stderr.splitlines()
-    assert said[-1].startswith("a lab needs root, because it makes network namespaces and switches; run the command ")
+    assert said[-1] == (
+        "a lab needs root, or a user namespace: no user namespaces are allowed (user.max_user_namespaces = 0); "
+        "sudo sysctl -w user.max_user_namespaces=9999; or run the command with sudo"
+    )
     assert done.returncode == 2
     assert not any("building" in line for line in said)
 

@@ -121,8 +121,9 @@ def test_in_virtual_time_the_lab_is_shaped_and_a_number_stays(lab_that_keeps_up_
 def test_where_no_dilation_is_tried_no_job_is_built_to_try_one(monkeypatch):
     """Building takes a quarter of a minute where instructions are translated."""
     built: list[str] = []
-    for check in ("require_root", "require", "require_shares"):
+    for check in ("require", "require_shares"):
         monkeypatch.setattr(lab_engine, check, lambda *about: None)
+    monkeypatch.setattr("testbed.engines.local_machine.user_namespace.require", lambda: None)
     monkeypatch.setattr(lab_engine, "runner_of", lambda kind: SimpleNamespace(prepare=None))
     monkeypatch.setattr(lab_engine, "prepare_mpi", lambda plan, job: built.append(job.job))
     lab_engine.find_missing(plan_of(MPI), lambda text: None, tries=False).raise_if_missing()

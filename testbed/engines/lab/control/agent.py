@@ -21,6 +21,7 @@ from testbed.engines.lab.hosts import cgroup, mounts
 from testbed.engines.lab.hosts.commands import allow_long_files
 from testbed.engines.lab.hosts.host_view import SHARED
 from testbed.engines.lab.hosts.interfaces import set_interfaces
+from testbed.engines.local_machine import user_namespace
 
 SOCKET = FOLDER / "agent.sock"
 GROUPS = FOLDER / "cpu"
@@ -89,6 +90,8 @@ def main() -> None:
         mounts.mount("", str(hierarchy.root), str(GROUPS), mounts.BIND)
         agent.lab.shares.hierarchy = cgroup.Hierarchy(GROUPS, hierarchy.version)
     mounts.mount("sysfs", "lab", "/sys")
+    if user_namespace.is_inside():  # the machine's terminals can be made by nobody but root
+        mounts.mount("devpts", "lab", "/dev/pts", options="newinstance,ptmxmode=0666,mode=620")
     set_interfaces(["lo"], up=True)
     socket.sethostname("localhost")  # a name that is found without any network
     signal.signal(signal.SIGINT, signal.SIG_IGN)

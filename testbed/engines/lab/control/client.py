@@ -36,10 +36,10 @@ from testbed.base.units import TimeScale
 from testbed.engines.lab.build_order import BuildOrder, StormReading
 from testbed.engines.lab.control import operations as ask
 from testbed.engines.lab.control.json_lines import decode, encode
-from testbed.engines.lab.control.launch import NOT_ROOT, Namespaces
+from testbed.engines.lab.control.launch import NOT_YOURS, Namespaces
 from testbed.engines.lab.control.operation import Operation, Progress
 from testbed.engines.lab.counters.capture import InterfaceFrames
-from testbed.engines.lab.hosts.commands import in_network_of
+from testbed.engines.lab.counters.packet_socket import open_in_lab
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, MODEL, PLAN, port_interface
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class LabClient:
             self._socket.connect(str(namespaces.socket))
         except PermissionError as error:
             self._socket.close()
-            raise CapabilityError(NOT_ROOT) from error
+            raise CapabilityError(NOT_YOURS) from error
         except OSError as error:
             self._socket.close()
             raise LabError(f"the lab (process {namespaces.init}) does not answer: {error.strerror}") from error
@@ -243,9 +243,10 @@ class LabClient:
         else:
             raise LabError("a tap is at a link or at a host")
         try:
-            return in_network_of(pid, lambda: InterfaceFrames(interface, shown, about, self.namespaces.is_alive), proc)
+            ear = open_in_lab(init, pid, interface, proc)
         except OSError as error:
             raise LabError(f"{shown} of the lab cannot be listened to: {error.strerror}") from error
+        return InterfaceFrames(ear, shown, about, self.namespaces.is_alive)
 
     def reach(self) -> list[tuple[str, str]]:
         """Ping all pairs of hosts: names of those without an answer."""
@@ -392,13 +393,13 @@ def connect(namespaces: Namespaces) -> LabClient:
     """The client of a lab that runs, whatever its switches are.
 
     Raises:
-        CapabilityError: not root.
+        CapabilityError: it is another user's.
         LabError: the lab does not answer.
     """
     try:
         modelled = (namespaces.socket.parent / MODEL).exists()
     except PermissionError as error:
-        raise CapabilityError(NOT_ROOT) from error
+        raise CapabilityError(NOT_YOURS) from error
     if modelled:
         from testbed.engines.realtime.client import ModelClient  # noqa: PLC0415 - others need no numba
 

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from testbed.base import machine_code
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.python_isolation import FOLDER, clean_environment, make_module_command
+from testbed.base.resources import PACKAGES
 from testbed.engines.lab.hosts.cgroup import remove_stale
+from testbed.engines.local_machine import user_namespace
 
 _START_LIMIT = 60.0  # translated by QEMU on a busy machine, it takes some 10
 _END_LIMIT = 120.0  # its processes may wait for the kernel's one lock on networks, which other labs want, too
@@ -23,7 +26,8 @@ _SOCKET_INSIDE = "run/lab/agent.sock"
 _CLEARED = 10.0  # seconds that an interrupted program waits for its labs to be gone
 _AGENT = "testbed.engines.lab.control.agent"
 
-NOT_ROOT = "asking a lab needs root; run the command with sudo"
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"  # some are not on the path of ordinary users
+NOT_YOURS = "the lab is another user's; run the command as that user, with sudo where it is root"
 
 _started: list[subprocess.Popen[bytes]] = []  # by this program; each waits for a process 1
 
@@ -85,7 +89,7 @@ class Namespaces:
         """Kill process 1, and with it all that is in the lab; returns when it and its groups are gone.
 
         Raises:
-            CapabilityError: not root.
+            CapabilityError: it is another user's.
             LabError: it does not end.
         """
         try:
@@ -93,7 +97,7 @@ class Namespaces:
         except ProcessLookupError:
             pass
         except PermissionError as error:
-            raise CapabilityError("ending a lab needs root; run the command with sudo") from error
+            raise CapabilityError(NOT_YOURS) from error
         until = time.monotonic() + _END_LIMIT
         while self.is_alive():
             if time.monotonic() > until:
@@ -142,14 +146,15 @@ class Lab:
 
 
 def labs() -> Iterator[Lab]:
-    """All labs that run on this machine, also those that are in no record."""
+    """All labs of this user that run on this machine, also those that are in no record."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             words = (entry / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-            if _AGENT not in words or entry.stat().st_uid != 0:
+            if _AGENT not in words or entry.stat().st_uid != os.geteuid():
                 continue
+            (entry / "ns/user").stat()  # refused where users look the same that are not
             numbers = next(line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
             # Process 1 of a namespace below this one; before it is the agent it is still called unshare.
             if len(numbers.split()) != 3 or numbers.split()[-1] != "1":
@@ -160,14 +165,6 @@ def labs() -> Iterator[Lab]:
             continue  # it has ended meanwhile, or is something else
 
 
-def require_root() -> None:
-    """Raise CapabilityError, with the reason and the remedy, where this program may not build a lab."""
-    if os.geteuid() != 0:
-        raise CapabilityError(
-            "a lab needs root, because it makes network namespaces and switches; run the command with sudo"
-        )
-
-
 def start_namespaces(*, keep: bool, name: str = "", meanwhile: Callable[[], object] = lambda: None) -> Namespaces:
     """Start a lab's process 1.
 
@@ -175,16 +172,17 @@ def start_namespaces(*, keep: bool, name: str = "", meanwhile: Callable[[], obje
     scenario, is in its command line. `meanwhile` is called while it comes up; what it raises ends process 1.
 
     Raises:
-        CapabilityError: not root, or namespaces cannot be made.
+        CapabilityError: namespaces cannot be made.
         LabError: the agent does not come up.
     """
-    require_root()
+    user_namespace.require()
     remove_stale()
     command = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     far, near = os.pipe() if keep else (None, None)
     words = (name, str(os.getpid()), str(read_start_time(os.getpid())), str(Path.cwd()), str(far if keep else "-"))
     command += [
-        "unshare", "--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc",
+        "unshare", *user_namespace.unshare_options(), "--pid", "--net", "--mount", "--uts", "--ipc", "--fork",
+        "--kill-child", "--mount-proc",
         *make_module_command(_AGENT, *words),
     ]  # fmt: skip
     with tempfile.TemporaryFile() as log:
@@ -240,9 +238,11 @@ def _environment() -> dict[str, str]:
     # Mininet compares versions by distutils. While Python has its own, setuptools shall not load itself in its place,
     # which takes longer than all else that the agent imports.
     own = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
+    if not user_namespace.is_root() and machine_code.can_be_judged_inside(PACKAGES / "testbed"):
+        own[machine_code.LOOKED_AT] = "1"
     return {
         **clean_environment(), **own,
-        "PATH": f"{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin",
+        "PATH": f"{path}:{SYSTEM_FOLDERS}",
     }  # fmt: skip
 
 

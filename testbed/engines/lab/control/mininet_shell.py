@@ -9,13 +9,15 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.base.errors import CapabilityError
+from testbed.base.errors import CapabilityError, LabError
 from testbed.base.messages import Access
 from testbed.base.python_isolation import clean_environment, make_module_command
 from testbed.base.resources import setup
 from testbed.engines.lab.build_order import LabState
 from testbed.engines.lab.control.json_lines import decode
+from testbed.engines.lab.control.launch import NOT_YOURS, SYSTEM_FOLDERS
 from testbed.engines.lab.hosts.seccomp import forbid, own_places, program_in
+from testbed.engines.local_machine import user_namespace
 
 _STATE = Path("/run/lab/state.json")
 # A signal to what waits for the command alone ends only that, which passes none on.
@@ -49,13 +51,12 @@ def execute_in(
         its exit code; where a signal ended it, this process ends by that signal.
 
     Raises:
-        CapabilityError: not root.
+        CapabilityError: the lab is another user's.
         LabError: the lab is gone, or the command cannot be started there.
     """
     from testbed.engines.lab.control.pty_relay import run_program  # noqa: PLC0415 - other commands need none
     from testbed.engines.lab.control.pty_session import Program  # noqa: PLC0415
 
-    _require_root()
     inner, variables = _build_inner_command(holder, group, command, access)
     confined = holder is not None and access != "write"
     place = Path(f"/proc/{init}/root", f"proc/{holder}/root" if confined else "", "dev/pts/ptmx")
@@ -71,7 +72,8 @@ def build_lab_command(
     """The command that runs another one inside a lab, and its environment; see execute_in().
 
     Raises:
-        CapabilityError: not root.
+        CapabilityError: the lab is another user's.
+        LabError: the lab is gone.
     """
     inner, variables = _build_inner_command(holder, group, command, access)
     return _entering(init, inner, variables)
@@ -87,18 +89,19 @@ def _build_inner_command(
     return [*_ENDING_WITH_PARENT, *program_in(holder, back, group, access)], own_places(access)
 
 
-def _require_root() -> None:
-    if os.geteuid() != 0:
-        raise CapabilityError("entering a lab needs root; run the command with sudo")
-
-
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {**os.environ, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
+    path = f"{os.environ.get('PATH', '')}:{SYSTEM_FOLDERS}"
+    return {**os.environ, "PATH": path, **variables, "OVS_RUNDIR": "/run/lab/ovs"}
 
 
 def _entering(init: int, inner: Sequence[str], variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    _require_root()
-    command = ["nsenter", "--target", str(init), "--pid", "--net", "--mount", "--uts", "--ipc", "--", *inner]
+    try:
+        own = user_namespace.nsenter_options(init)
+    except PermissionError as error:
+        raise CapabilityError(NOT_YOURS) from error
+    except OSError as error:
+        raise LabError("the lab has ended") from error
+    command = ["nsenter", "--target", str(init), *own, "--pid", "--net", "--mount", "--uts", "--ipc", "--", *inner]
     return command, _environment(variables)
 
 

@@ -24,6 +24,7 @@ from testbed.base.resources import setup
 from testbed.engines.lab.hosts import mounts
 from testbed.engines.lab.hosts.inherited_files import Given
 from testbed.engines.lab.hosts.seccomp import forbid
+from testbed.engines.local_machine import user_namespace
 
 # What the leader and the relay tell each other: one byte, and a number or a sentence.
 ENDED, STOPPED, FAILED = b"e", b"s", b"f"  # to the relay
@@ -110,6 +111,7 @@ class _Leader:
         signal.signal(signal.SIGHUP, _handle_signal)  # when the terminal goes
         # A leader that is not in the foreground of its terminal decides for all that who is.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+        user_namespace.enter(program.init)
         if program.confined:
             own = [number for number in range(3) if number not in self._ends.replaced]
             self._given = Given((*own, *self._ends.kept))

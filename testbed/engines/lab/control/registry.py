@@ -1,4 +1,4 @@
-"""Labs that `testbed up` builds and leaves running: a small file each in /run/testbed, from before anything starts."""
+"""Labs that `testbed up` builds and leaves running: a small file each in a folder, from before anything starts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from pathlib import Path
 from testbed.base.errors import CapabilityError, InputError, LabError, argument, did_you_mean
 from testbed.base.files import read_text, write_whole
 from testbed.base.limits import parse_json
-from testbed.engines.lab.control.launch import Lab, Namespaces, labs, read_start_time
+from testbed.engines.lab.control import record_folder
+from testbed.engines.lab.control.launch import NOT_YOURS, Lab, Namespaces, labs, read_start_time
 
-FOLDER = Path("/run/testbed")
+FOLDER = record_folder.find_folder()
 OTHER_RECORDS = "kvm-"  # how names of files begin there that are not of labs
 _LOCK = ".lock"
+_REMEDY = "set XDG_RUNTIME_DIR to a folder of your own" if os.geteuid() else "make it writable"
 _LONGEST = 100  # bytes; a file is named after it
 _GIVE_UP = 30.0  # seconds that a program has to end the lab it is building
 _PAUSE = 0.01
@@ -84,7 +86,7 @@ def reserve_name(name: str) -> Iterator[None]:
 
     Raises:
         InputError: a lab of that name is running, or being built.
-        CapabilityError: not root.
+        CapabilityError: records cannot be written.
     """
     with _lock_records():
         held = _read(_file(name))
@@ -176,7 +178,8 @@ def find(name: str | None) -> Entry:
     if name is not None and (owner := next((one.owner for one in being_built() if one.name == name), None)):
         raise InputError.one(name, f"is still being built, by process {owner}")
     if not found:
-        raise InputError.one(name or "", "no lab is running; build one with `testbed up NAME`")
+        others = "; of another user's labs, such as root's, that user asks" if os.geteuid() else ""
+        raise InputError.one(name or "", f"no lab is running; build one with `testbed up NAME`{others}")
     if name is None:
         raise InputError.one("", f"several labs are running, so give a name: {', '.join(names)}")
     for entry in found:
@@ -220,7 +223,7 @@ def kill_builder(claim: NameReservation) -> None:
     """End the program that is building a lab, and with it the lab.
 
     Raises:
-        CapabilityError: not root.
+        CapabilityError: records cannot be written.
         LabError: it does not end.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -229,7 +232,7 @@ def kill_builder(claim: NameReservation) -> None:
         except ProcessLookupError:
             pass
         except PermissionError as error:
-            raise CapabilityError("ending a lab needs root; run the command with sudo") from error
+            raise CapabilityError(NOT_YOURS) from error
         until = time.monotonic() + _GIVE_UP
         while claim.holds and time.monotonic() < until:
             time.sleep(_PAUSE)
@@ -247,14 +250,14 @@ def _lock_records() -> Iterator[None]:
     """Let one program at a time change records.
 
     Raises:
-        CapabilityError: not root.
+        CapabilityError: records cannot be written.
     """
     try:
-        FOLDER.mkdir(mode=0o755, exist_ok=True)
-        FOLDER.chmod(0o755)
+        record_folder.make(FOLDER)
         handle = os.open(FOLDER / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise CapabilityError(f"{FOLDER} cannot be written ({error.strerror}); run the command with sudo") from error
+        sentence = f"{FOLDER} cannot be written ({error.strerror}), so no lab can be left running; {_REMEDY}"
+        raise CapabilityError(sentence) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -265,6 +268,7 @@ def _lock_records() -> Iterator[None]:
 def _read_held_records() -> list[Entry | NameReservation]:
     found: list[Entry | NameReservation] = []
     stale: list[Entry | NameReservation] = []
+    record_folder.check(FOLDER)
     for file in sorted(FOLDER.glob("*.json")):
         one = _read(file)
         if one is not None:
@@ -326,7 +330,7 @@ def list_damaged() -> list[str]:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             found.append(
-                f"{file}: is damaged: {reason}; remove it (sudo rm {file}), and end what runs without a record with "
+                f"{file}: is damaged: {reason}; remove it (rm {file}), and end what runs without a record with "
                 "`testbed down --all`"
             )
     return found

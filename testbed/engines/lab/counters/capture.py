@@ -19,9 +19,8 @@ from testbed.base.errors import LabError
 from testbed.base.messages import Frame
 
 # linux/socket.h, linux/if_packet.h, linux/filter.h
-_SO_RCVBUFFORCE, _SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 33, 35, 26
+_SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 35, 26
 _SOL_PACKET, _PACKET_STATISTICS, _PACKET_AUXDATA = 263, 6, 8
-_EVERY_PROTOCOL = 0x0003
 _NOTHING = struct.pack("=HBBI", 0x06, 0, 0, 0)  # the filter that no frame passes
 _TIMESPEC = struct.Struct("=qq")
 _STATISTICS = struct.Struct("=II")
@@ -31,7 +30,6 @@ _TAGGED, _TYPE_GIVEN = 0x10, 0x40
 _ETH_P_8021Q = 0x8100
 _TAG = struct.Struct("!HH")
 _ADDRESSES = 12  # bytes of a frame before its tag
-_BUFFER = 64 << 20
 _MAX_FRAME = 65536
 _SPACE = socket.CMSG_SPACE(_TIMESPEC.size) + socket.CMSG_SPACE(_AUXDATA.size)
 _AT_ONCE = 1024
@@ -39,32 +37,20 @@ _LOOK = 0.2  # sampling interval, s whether the lab is there
 
 
 class InterfaceFrames:
-    """Frames of an interface; see session.Frames. To be made in its network namespace.
+    """Frames of an interface; see session.Frames.
 
     Args:
-        interface: its name there.
-        name: what it is called outside.
+        ear: of packet_socket.open_in_lab(); closed with this.
+        name: what the interface is called outside.
         description: see Frames.
         alive: whether the lab is; asked while nothing comes.
-
-    Raises:
-        OSError: it cannot be listened to.
     """
 
-    def __init__(self, interface: str, name: str, description: str, alive: Callable[[], bool]) -> None:
+    def __init__(self, ear: socket.socket, name: str, description: str, alive: Callable[[], bool]) -> None:
         self.interface, self.description = name, description
         self._alive = alive
         self._lost = 0
-        self._socket = ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        try:
-            ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
-            ear.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-            ear.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
-            ear.setblocking(False)
-            ear.bind((interface, _EVERY_PROTOCOL))
-        except OSError:
-            ear.close()
-            raise
+        self._socket = ear
 
     def __enter__(self) -> InterfaceFrames:
         """Return self."""

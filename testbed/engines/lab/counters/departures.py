@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from testbed.base.ethernet import MAX_WIRE_FRAME
 from testbed.engines.lab.counters.rtnetlink import FIGURES, PortCounters
+from testbed.engines.lab.counters.socket_buffers import set_buffer
 
 # How long the busiest ports are looked for, and then watched, s.
 _CHOOSING, _WATCHING = 0.5, 2.0
@@ -30,7 +31,7 @@ _FRAMES_A_LOOK, _MIN_LOOK, _MAX_LOOK = 3, 2e-3, 20e-3
 _MAX_FRAME = 65536
 _BUFFER = 32 << 20
 # linux/socket.h, linux/if_packet.h, linux/filter.h
-_SO_RCVBUFFORCE, _SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 33, 35, 26
+_SO_TIMESTAMPNS, _SO_ATTACH_FILTER = 35, 26
 _EVERY_PROTOCOL = 0x0003
 _TIMESPEC = struct.Struct("=qq")
 # Take a frame whose packet type is "outgoing" whole, and no other.
@@ -101,7 +102,7 @@ def _listen(interface: str) -> socket.socket:
     ear.setsockopt(
         socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_FILTER) // 8, ctypes.addressof(program))
     )
-    ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+    set_buffer(ear, socket.SO_RCVBUF, _BUFFER)
     ear.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     ear.setblocking(False)
     ear.bind((interface, _EVERY_PROTOCOL))

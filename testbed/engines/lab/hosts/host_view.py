@@ -28,6 +28,7 @@ from testbed.engines.lab.hosts.mounts import (
     NO_SETUID,
     READ_ONLY,
 )
+from testbed.engines.local_machine import user_namespace
 
 SHARED = Path("/run/lab/shared")
 HOME = "/tmp"  # a host's own; of its programs, and where they start
@@ -192,19 +193,29 @@ def _describe_sandbox(access: Access) -> tuple[str, ...]:
 
 def _make_devices() -> None:
     """Let /dev have only what is no part of the machine."""
-    numbers = {}
+    numbers, trees = {}, {}
     for name in _DEVICES:
         try:
             numbers[name] = Path("/dev", name).stat()
+            trees[name] = mounts.copy_of(f"/dev/{name}")
         except OSError:
             continue  # the machine has none
     mounts.mount("tmpfs", "lab", "/dev", NO_SETUID, "mode=755")
     for name in ("net", "pts", "shm"):
         Path("/dev", name).mkdir()
-    for name, found in numbers.items():
+    for name, tree in trees.items():
         device = Path("/dev", name)
-        os.mknod(device, stat.S_IFCHR | 0o666, found.st_rdev)
-        device.chmod(0o666)
+        try:
+            os.mknod(device, stat.S_IFCHR | 0o666, numbers[name].st_rdev)
+            device.chmod(0o666)
+        except PermissionError:
+            if not user_namespace.is_inside():
+                raise
+            device.touch()  # in a user namespace none can be made
+            mounts.set_attributes(tree, add=READ_ONLY | NO_SETUID, clear=NO_DEVICES)
+            mounts.attach(tree, str(device))
+        finally:
+            os.close(tree)
     for name, target in _LINKS.items():
         Path("/dev", name).symlink_to(target)
     mounts.set_attributes("/dev", add=READ_ONLY)

@@ -6,6 +6,7 @@ lies counts then, not how it was opened. So such a file is opened where nothing 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import os
@@ -16,6 +17,7 @@ from testbed.base.errors import CapabilityError
 from testbed.base.messages import Access
 from testbed.engines.lab.hosts import mounts
 from testbed.engines.lab.hosts.mounts import NO_DEVICES, NO_SETUID, READ_ONLY
+from testbed.engines.local_machine import user_namespace
 
 _WAYS = os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_PATH
 
@@ -30,8 +32,11 @@ def _null() -> int:
 
 
 def give_nothing(access: Access) -> int:
-    """What a host's program is given that shall read nothing, as subprocess takes it."""
-    return subprocess.DEVNULL if access == "write" else _null()
+    """What a host's program is given that shall read nothing, as subprocess takes it.
+
+    Whoever is not root owns no device, so that there is nothing about it to change.
+    """
+    return subprocess.DEVNULL if access == "write" or not user_namespace.is_root() else _null()
 
 
 class Given:
@@ -79,9 +84,32 @@ class Given:
 
 
 def _opened_anew(descriptor: int, flags: int, attributes: int) -> int:
-    tree = mounts.copy_of(f"/proc/self/fd/{descriptor}", below=False)
+    tree = _copy_of(descriptor)
     try:
         mounts.set_attributes(tree, add=attributes)
         return os.open(f"/proc/self/fd/{tree}", flags | os.O_CLOEXEC | os.O_NOCTTY)
     finally:
         os.close(tree)
+
+
+def _copy_of(descriptor: int) -> int:
+    """A mount with the file alone.
+
+    A process that has moved to another user namespace can copy only from the mounts that it has there: what it has open
+    of others it finds by its path.
+
+    Raises:
+        OSError: it cannot be copied, or is not at its path any more.
+    """
+    try:
+        return mounts.copy_of(f"/proc/self/fd/{descriptor}", below=False)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    place = os.open(os.readlink(f"/proc/self/fd/{descriptor}"), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # noqa: PTH115
+    try:
+        if not os.path.samestat(os.fstat(place), os.fstat(descriptor)):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return mounts.copy_of(f"/proc/self/fd/{place}", below=False)
+    finally:
+        os.close(place)

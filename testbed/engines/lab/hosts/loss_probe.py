@@ -108,7 +108,9 @@ class LossProbe:
         self.asked = True
         self.ready = selectors.DefaultSelector()
         self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.datagrams.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+        self.datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        with suppress(PermissionError):  # only root outside of user namespaces may
+            self.datagrams.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
         self.datagrams.bind((own, port))
         self.listener = socket.create_server((own, port))
         for one in (self.datagrams, self.listener):

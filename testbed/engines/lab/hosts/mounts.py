@@ -11,6 +11,7 @@ from typing import TypeVar
 # linux/sched.h, linux/mount.h, linux/fcntl.h
 NEW_FS, NEW_MOUNTS, NEW_NETWORK = 0x00000200, 0x00020000, 0x40000000
 NEW_NAMES, NEW_IPC, NEW_PROCESSES = 0x04000000, 0x08000000, 0x20000000  # of hosts; of System V; of processes
+NEW_USERS = 0x10000000  # of users: in a new one one has all capabilities
 BIND = 0x1000
 _PRIVATE = 0x4000 | 1 << 18  # and recursive
 READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 0x1, 0x2, 0x4, 0x8  # as flags of mounts and as attributes

@@ -19,7 +19,8 @@ from testbed.base.errors import CapabilityError
 from testbed.base.messages import Access
 from testbed.engines.lab.hosts.commands import in_host
 from testbed.engines.lab.hosts.host_view import HOME
-from testbed.engines.lab.hosts.mounts import run_in_thread_namespace
+from testbed.engines.lab.hosts.mounts import NEW_USERS, run_in_thread_namespace
+from testbed.engines.local_machine import user_namespace
 
 # Whoever becomes another user keeps to its own /tmp: nothing else can be written.
 CAPABILITIES = (
@@ -44,7 +45,6 @@ _OF_TERMINALS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "TIOCCONS": 0x541D, "TI
 _CHANGING_RIGHTS = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 _OWNERS_RIGHTS = (stat.S_ISUID, stat.S_ISGID)
 _SEEN = 0xFFFFFFFF  # of an argument that the kernel takes as 32 bits, whatever the others are
-_NEW_USERS = 0x10000000  # CLONE_NEWUSER: in a namespace of users one has all capabilities
 # seccomp.h
 _LIBRARY = "libseccomp.so.2"
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
@@ -148,13 +148,14 @@ def _filter() -> tuple[Any, Any]:
         if failed:
             raise OSError(-failed, f"{name}: {os.strerror(-failed)}")
 
-    # The thread is root, which needs not give up its privileges for a filter; programs run as fast as without one.
-    for attribute, value in ((_OTHER_MACHINE, _ERROR | errno.ENOSYS), (_NO_NEW_PRIVILEGES, 0), (_SPECULATION, 1)):
+    # A thread of root needs not give up its privileges for a filter; programs run as fast as without one.
+    less = int(not user_namespace.is_root())
+    for attribute, value in ((_OTHER_MACHINE, _ERROR | errno.ENOSYS), (_NO_NEW_PRIVILEGES, less), (_SPECULATION, 1)):
         library.seccomp_attr_set(made, ctypes.c_int(attribute), ctypes.c_uint32(value))
     for name in FORBIDDEN:
         refuse(name, errno.EPERM)
     for name in ("unshare", "clone"):
-        refuse(name, errno.EPERM, (0, _MASKED, _NEW_USERS, _NEW_USERS))
+        refuse(name, errno.EPERM, (0, _MASKED, NEW_USERS, NEW_USERS))
     refuse("clone3", errno.ENOSYS)  # its arguments cannot be seen; everybody then takes clone
     for family in _PAST_NETWORKS.values():
         refuse("socket", errno.EAFNOSUPPORT, (0, _MASKED, _SEEN, family))
