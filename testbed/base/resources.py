@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,8 @@ SHARE = PACKAGES if IN_CLONE else _INSIDE  # scenarios/, mpi_jobs/, papers/, scr
 CONTROLLERS = "controllers" if IN_CLONE else "testbed.controllers"  # the package of controllers
 DISTRIBUTION = "loopfabric"  # what pip calls the project: in registries `testbed` is somebody else's
 CACHE = Path("/var/cache/testbed")  # what root builds and keeps: images, boxes, MPI programs of an installed package
+# Names the place of such folders to programs in a user namespace, which take themselves for root.
+BUILDS = "TESTBED_BUILDS"
 _SCRIPT = SHARE / "scripts" / "setup"
 
 
@@ -42,12 +45,22 @@ def find_part(name: str) -> Path:
 
 @cache
 def find_build_folder(name: str) -> Path:
-    """Folder in which programs of a shipped folder are built: itself in a clone, else one named after its content."""
+    """Folder in which programs of a shipped folder are built: itself in a clone, else one named after its content.
+
+    That is also where another user's clone cannot be written.
+    """
     source = find_part(name)
-    if IN_CLONE:
+    if IN_CLONE and os.access(source, os.W_OK):
         return source
     digest = hashlib.sha256()
     for file in sorted(source.rglob("*")):
-        if file.is_file():
+        if file.is_file() and "build" not in file.relative_to(source).parts:
             digest.update(f"{file.relative_to(source)} ".encode() + file.read_bytes())
-    return CACHE / f"{name}-{digest.hexdigest()[:12]}"
+    return Path(os.environ.get(BUILDS) or _of_user()) / f"{name}-{digest.hexdigest()[:12]}"
+
+
+def _of_user() -> Path:
+    if os.geteuid() == 0:
+        return CACHE
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "testbed"

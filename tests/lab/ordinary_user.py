@@ -24,13 +24,13 @@ mount --make-rprivate /
 base=$1 uid=$2 clone=$3 closed=$4 tun=$5; shift 5
 mount -t tmpfs -o mode=755 user "$base/mounts"
 if [ -n "$closed" ]; then
-    mkdir "$base/mounts/clone"
-    mount --bind "$clone" "$base/mounts/clone"
+    mkdir "$base/mounts/whole"
+    mount --bind "$clone" "$base/mounts/whole"
     mount -t tmpfs -o mode=755 user "$closed"
     mkdir -p "$clone"
-    mount --move "$base/mounts/clone" "$clone"
+    mount --move "$base/mounts/whole" "$clone"
 fi
-mount --bind "$base/package" "$clone/testbed"
+for part in testbed mpi_jobs; do mount --bind "$base/clone/$part" "$clone/$part"; done
 mkdir -p /dev/net
 [ -e /dev/net/tun ] || touch /dev/net/tun
 mknod "$base/mounts/tun" c 10 200
@@ -98,7 +98,7 @@ class OrdinaryUser:
         """What this user has outside of `home`, where labs could leave something."""
         places = [self.runtime, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/run")]
         command = ["find", *map(str, places), "-xdev", "-uid", str(self.uid), "-not", "-path", f"{self.home}*"]
-        command += ["-not", "-path", f"{self.base}/package*", "-not", "-path", str(self.runtime)]
+        command += ["-not", "-path", f"{self.base}/clone*", "-not", "-path", str(self.runtime)]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
@@ -109,7 +109,8 @@ def ordinary_user(number: int = 0) -> Iterator[OrdinaryUser]:
     with TemporaryDirectory(prefix="testbed-user-") as made:
         base = Path(made)
         base.chmod(0o755)
-        shutil.copytree(ROOT / "testbed", base / "package", ignore=shutil.ignore_patterns("*.pyc"))
+        for part in ("testbed", "mpi_jobs"):
+            shutil.copytree(ROOT / part, base / "clone" / part, ignore=shutil.ignore_patterns("*.pyc"))
         for name in ("home", "run"):
             (base / name).mkdir(mode=0o700)
         for folder, _, files in os.walk(base):

@@ -16,7 +16,7 @@ from typing import IO
 from testbed.base import machine_code
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.python_isolation import FOLDER, clean_environment, make_module_command
-from testbed.base.resources import PACKAGES
+from testbed.base.resources import BUILDS, PACKAGES, find_build_folder
 from testbed.engines.lab.hosts.cgroup import remove_stale
 from testbed.engines.local_machine import user_namespace
 
@@ -238,8 +238,10 @@ def _environment() -> dict[str, str]:
     # Mininet compares versions by distutils. While Python has its own, setuptools shall not load itself in its place,
     # which takes longer than all else that the agent imports.
     own = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys.version_info < (3, 12) else {}
-    if not user_namespace.is_root() and machine_code.can_be_judged_inside(PACKAGES / "testbed"):
-        own[machine_code.LOOKED_AT] = "1"
+    if not user_namespace.is_root():
+        own[BUILDS] = str(find_build_folder("mpi_jobs").parent)
+        if machine_code.can_be_judged_inside(PACKAGES / "testbed"):
+            own[machine_code.LOOKED_AT] = "1"
     return {
         **clean_environment(), **own,
         "PATH": f"{path}:{SYSTEM_FOLDERS}",
