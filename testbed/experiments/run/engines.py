@@ -17,7 +17,7 @@ from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES
 
 _PLACES = {
-    "ovs": ("lab", "OpenVSwitchEngine"),
+    "ovs": ("open_vswitch", "OpenVSwitchEngine"),
     "vm": ("vm", "VirtualMachineEngine"),
     "realtime": ("realtime", "RealtimeEngine"),
     "simulate": ("simulated", "SimulatorEngine"),
