@@ -107,6 +107,7 @@ HOW: list[tuple[str, How]] = [
     (r"verify torus4x4 --set routing.kind=ecmp", Here(code=1)),
     (r"export torus4x4 --dialect powerconnect-6200", Here(makes="torus4x4-switches/export.json")),
     (r"export torus4x4 -d", Here(makes="configs/export.json")),
+    (r"audit campus .*--output", Here(code=1, makes="campus.svg")),
     (r"exercise check", Here(code=1)),  # nothing is solved yet
     (r"(plan|verify|analyse|explain|segments|power|schema|audit|check|export|list|init|exercise)\b", Here()),
 ]  # fmt: skip

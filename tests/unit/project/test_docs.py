@@ -143,6 +143,7 @@ def test_wrong_commands_are_seen():
 def test_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "_width", 100)
+    shutil.copytree(ROOT / "examples/campus", tmp_path, dirs_exist_ok=True)
     text = page.read_text(encoding="utf-8")
     for name, content in re.findall(r'^```yaml title="([^"]+)"\n(.*?)^```', text, re.M | re.S):
         Path(name).write_text(content, encoding="utf-8")

@@ -58,6 +58,7 @@ def lay_out() -> None:
     shutil.copytree(SHOWN / "ring3", "shown")
     Path("ring3.yaml").write_text(yaml.safe_dump(PLANS["ring3"]))
     shutil.copy(ROOT / "examples/plugins/valiant.py", "my_routing.py")
+    shutil.copytree(ROOT / "examples/campus", ".", dirs_exist_ok=True)
     valiant = (ROOT / "examples/plugins/valiant-torus4x4.yaml").read_text(encoding="utf-8")
     Path("my.yaml").write_text(valiant.replace("valiant.py", "my_routing.py"), encoding="utf-8")
     with Path("mine.csv").open("w", encoding="utf-8", newline="") as file:
