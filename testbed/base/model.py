@@ -173,6 +173,14 @@ class AllowedTurns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PairTrees:
+    """Trees that together hold the path of every pair of switches with hosts, as a set of VLANs does."""
+
+    links: Bools  # (T, L) links of each tree
+    of_pair: Ints  # (E, E) tree that holds the path of each pair; 0 for a switch and itself
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Routes:
     """A path for every ordered pair of hosts, as arrays.
 
@@ -195,6 +203,7 @@ class Routes:
     allowed: AllowedTurns | None = None  # all turns the routing allows, or None where it is no routing by turns
     # all next hops that switches may choose among, of which `paths` has one choice; None where there is one path a pair
     choices: NextHops | None = None
+    trees: PairTrees | None = None  # trees that the paths were chosen in; None where they were not
     notes: tuple[str, ...] = ()  # choices that were made for the user, one sentence each
 
 
@@ -235,6 +244,86 @@ class VlanPlan:
     def tagged_trunks(self) -> bool:
         """Whether frames between switches carry a VLAN tag."""
         return True
+
+    @property
+    def member_hosts(self) -> Bools:
+        """(V, H) True where a host's port is a member of the VLAN, tagged or untagged; (V, 1) for all hosts alike."""
+        return self.untagged_hosts
+
+    def vlan_between(self, source: int, destination: int) -> int:
+        """Index of the VLAN that frames of a host for another are in."""
+        del destination
+        return int(self.pvid[source])
+
+    def host_tag(self, source: int, destination: int) -> int | None:
+        """Identifier of the tag that a host itself puts on its frames for another; None = it sends untagged ones."""
+        del source, destination
+        return None
+
+    def takes_tags(self, host: int) -> bool:
+        """Whether frames for a host leave its switch with their tag."""
+        del host
+        return False
+
+    def sending_hosts(self, vlan: int) -> Bools:
+        """(H,) True for hosts that send in a VLAN, by its index."""
+        return np.asarray(self.pvid == vlan, dtype=bool)
+
+    def senders(self, topology: Topology) -> Bools:
+        """(V, S) True where a host of a switch sends in a VLAN."""
+        sends = np.zeros((self.vlan_count, topology.switch_count), dtype=bool)
+        sends[self.pvid, topology.host_switch] = True
+        return sends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostTaggedPlan(VlanPlan):
+    """VLANs of the whole fabric among which hosts choose: each has an 802.1Q interface in every VLAN.
+
+    A host sends to another one by the interface of the VLAN that holds their path (Kudoh et al. 2004; Koibuchi et al.
+    2011, section 2). Its switch's port is a tagged member of all VLANs and takes no untagged frame. Hosts that do not
+    tag hang on ports with a PVID, as in a VlanPlan. What `pvid` says of a host that tags is the VLAN that it sends in
+    to most others; its port has no PVID.
+    """
+
+    pair_vlan: Ints = field(kw_only=True)  # (H, H) index into vlan_ids, by source and destination
+    tagged_hosts: Bools = field(kw_only=True)  # (V, H) True where a host's port is a tagged member of the VLAN
+
+    @property
+    def tagging(self) -> Bools:
+        """(H,) True for hosts that tag their frames."""
+        return np.asarray(self.tagged_hosts.any(axis=0), dtype=bool)
+
+    @property
+    def member_hosts(self) -> Bools:
+        """(V, H) True where a host's port is a member of the VLAN, tagged or untagged."""
+        return np.asarray(self.untagged_hosts | self.tagged_hosts, dtype=bool)
+
+    def vlan_between(self, source: int, destination: int) -> int:
+        """Index of the VLAN that frames of a host for another are in."""
+        return int(self.pair_vlan[source, destination])
+
+    def host_tag(self, source: int, destination: int) -> int | None:
+        """Identifier of the tag that a host itself puts on its frames for another; None = it sends untagged ones."""
+        if not self.takes_tags(source):
+            return None
+        return int(self.vlan_ids[self.pair_vlan[source, destination]])
+
+    def takes_tags(self, host: int) -> bool:
+        """Whether frames for a host leave its switch with their tag."""
+        return bool(self.tagged_hosts[:, host].any())
+
+    def sending_hosts(self, vlan: int) -> Bools:
+        """(H,) True for hosts that send in a VLAN, by its index."""
+        others = ~np.eye(len(self.pair_vlan), dtype=bool)
+        return np.asarray(((self.pair_vlan == vlan) & others).any(axis=1), dtype=bool)
+
+    def senders(self, topology: Topology) -> Bools:
+        """(V, S) True where a host of a switch sends in a VLAN."""
+        sends = np.zeros((self.vlan_count, topology.switch_count), dtype=bool)
+        source, end = (~np.eye(topology.host_count, dtype=bool)).nonzero()
+        sends[self.pair_vlan[source, end], topology.host_switch[source]] = True
+        return sends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,6 +373,16 @@ class LocalPlan:
     def tagged_trunks(self) -> bool:
         """Whether frames between switches carry a VLAN tag."""
         return self.kind == "openflow"
+
+    def host_tag(self, source: int, destination: int) -> int | None:
+        """Identifier of the tag that a host itself puts on its frames for another: None, for hosts here do not tag."""
+        del source, destination
+        return None
+
+    def takes_tags(self, host: int) -> bool:
+        """Whether frames for a host leave its switch with their tag."""
+        del host
+        return False
 
 
 @dataclass(frozen=True, slots=True)

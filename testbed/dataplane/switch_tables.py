@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.base.model import Bools, Bundles, Entries, Ints, LearningPlan, LocalPlan, Longs, Topology, VlanPlan
+from testbed.base.model import (
+    Bools,
+    Bundles,
+    Entries,
+    HostTaggedPlan,
+    Ints,
+    LearningPlan,
+    LocalPlan,
+    Longs,
+    Topology,
+    VlanPlan,
+)
 from testbed.dataplane.kernels.packets_state import DISCARD, FLOOD, GLOBAL_VLANS, LOCAL_VLANS, PRIORITIES, PacketTables
 from testbed.fabric.vlans.local_vlans import member_matrix
 from testbed.fabric.vlans.mac_entries import entries_of
@@ -48,6 +59,7 @@ def silent_tables(tables: PacketTables) -> PacketTables:
     """The same switches, which forward nothing any more."""
     return tables._replace(
         host_class=np.full_like(tables.host_class, DISCARD),
+        host_tags=np.zeros_like(tables.host_tags),
         channel_class=np.full_like(tables.channel_class, -1),
         member=np.zeros_like(tables.member),
         floods=np.zeros_like(tables.floods),
@@ -86,7 +98,12 @@ def _switch_of(topology: Topology) -> Ints:
 def _global(topology: Topology, vlans: VlanPlan) -> PacketTables:
     switches, hosts, channels = topology.switch_count, topology.host_count, len(topology.channel_source)
     member = np.repeat(vlans.tagged_links, 2, axis=1)  # (V, C)
-    untagged = np.broadcast_to(vlans.untagged_hosts, (vlans.vlan_count, hosts))
+    on = np.broadcast_to(vlans.member_hosts, (vlans.vlan_count, hosts))
+    tags: Bools = np.zeros((hosts, vlans.vlan_count), dtype=np.bool_)
+    host_class = vlans.pvid * switches + topology.host_switch
+    if isinstance(vlans, HostTaggedPlan):
+        tags = np.ascontiguousarray(vlans.tagged_hosts.T)
+        host_class = np.where(vlans.tagging, DISCARD, host_class)
     next_hop = np.full((vlans.vlan_count * switches, hosts), FLOOD, dtype=np.int32)
     learns = isinstance(vlans, LearningPlan)
     if not learns:
@@ -98,11 +115,11 @@ def _global(topology: Topology, vlans: VlanPlan) -> PacketTables:
         host_at[topology.host_switch, topology.host_port] = np.arange(hosts)
         to, here = channel_at[entries.switch, entries.port], host_at[entries.switch, entries.port]
         by_channel = (to >= 0) & _cells(member, entries.vlan, to)
-        by_host = (here >= 0) & _cells(untagged, entries.vlan, here)
+        by_host = (here >= 0) & _cells(on, entries.vlan, here)
         # Neither where the entry's port is no member of the VLAN.
         hop = np.where(by_channel, to, np.where(by_host, channels + here, DISCARD))
         next_hop[entries.vlan * switches + entries.switch, entries.host] = hop
-    (in_vlan, channel), (on_vlan, host) = member.nonzero(), untagged.nonzero()
+    (in_vlan, channel), (on_vlan, host) = member.nonzero(), on.nonzero()
     row = np.concatenate([in_vlan * switches + topology.channel_source[channel],
                           on_vlan * switches + topology.host_switch[host]])  # fmt: skip
     order = np.argsort(row, kind="stable")
@@ -113,7 +130,8 @@ def _global(topology: Topology, vlans: VlanPlan) -> PacketTables:
     return PacketTables(
         kind=GLOBAL_VLANS,
         switches=switches,
-        host_class=(vlans.pvid * switches + topology.host_switch).astype(np.int32),
+        host_class=host_class.astype(np.int32),
+        host_tags=tags,
         channel_class=np.full((1, channels), -1, dtype=np.int32),
         vlan_of=vlan_of,
         vlan_id=vlans.vlan_ids.astype(np.int32),
@@ -189,6 +207,7 @@ def _local(topology: Topology, plan: LocalPlan) -> PacketTables:
         kind=PRIORITIES if tagged else LOCAL_VLANS,
         switches=topology.switch_count,
         host_class=np.where(np.array(host_class) >= 0, host_class, FLOOD if tagged else DISCARD).astype(np.int32),
+        host_tags=np.zeros((hosts, 1), dtype=np.bool_),
         channel_class=classes,
         vlan_of=np.full(4096, -1, dtype=np.int32),
         vlan_id=plan.vlan_id[:1].astype(np.int32) if tagged else plan.vlan_id.astype(np.int32),

@@ -113,7 +113,7 @@ class Walk:
     """What became of one frame."""
 
     received: dict[str, int]  # host → untagged copies it got
-    tagged: dict[str, int]  # host → copies it got with a tag, which it does not understand
+    tagged: dict[str, int]  # host → copies it got with a tag, which it does not understand unless it tags itself
     # ports between switches that sent a copy → number of copies; for a unicast frame in the order of its path
     sent: dict[Place, int]
     endless: bool  # whether copies circulate forever; the numbers are then those of one round
@@ -161,8 +161,8 @@ class Walker:
             found.append((name, NO_TAG if vlan in to.untagged else vlan))
         return found
 
-    def walk(self, source: str, destination: str) -> Walk:
-        """Let a host send one untagged frame and follow every copy.
+    def walk(self, source: str, destination: str, tag: int = NO_TAG) -> Walk:
+        """Let a host send one frame, untagged or with a tag of its own, and follow every copy.
 
         Copies that arrive alike go on alike, so they are followed once and counted. They circulate forever exactly
         where that graph of arrivals has a cycle.
@@ -171,7 +171,7 @@ class Walker:
         """
         if destination != self._destination:
             self._destination, self._onward = destination, {}
-        start: _Copy = (self._wiring.hosts[source], NO_TAG)
+        start: _Copy = (self._wiring.hosts[source], tag)
         return self._follow_unicast(start) or self._all_copies(start)
 
     def _goes_on(self, copy: _Copy) -> list[tuple[Place, int]]:
@@ -193,7 +193,9 @@ class Walker:
             following = self._wiring.cables.get(place)
             if following is None:
                 host = self._host_at.get(place)
-                return Walk({host: 1}, {}, sent, endless=False) if host is not None and tag == NO_TAG else None
+                if host is None:
+                    return None
+                return Walk({host: 1}, {}, sent, endless=False) if tag == NO_TAG else Walk({}, {host: 1}, sent, False)
             if place in sent:
                 return None
             sent[place] = 1

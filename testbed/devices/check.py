@@ -16,6 +16,7 @@ from testbed.base.untrusted_text import unescape_cell
 from testbed.devices.bridge import Bridge
 from testbed.devices.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.devices.export import DIALECTS, SCHEMA_VERSION, host_macs
+from testbed.devices.host_scripts import HOST_SCRIPTS
 from testbed.devices.port_names import port_names
 from testbed.devices.read_eos import EOS, eos_port
 from testbed.devices.read_junos import junos_port, read_junos
@@ -186,7 +187,7 @@ def switches_in(dialect: str, files: Mapping[str, str]) -> list[str]:
     found = []
     for file in files:
         path = PurePosixPath(file)
-        if file in _OURS or path.name.startswith("."):
+        if file in _OURS or path.name.startswith(".") or path.parts[:-1] == (HOST_SCRIPTS,):
             continue
         found.append(path.parts[0] if len(path.parts) > 1 else path.stem)
     return list(dict.fromkeys(found))

@@ -13,6 +13,7 @@ from testbed.base.model import LearningPlan, LocalPlan, SwitchModel, VlanPlan, h
 from testbed.devices.cisco_ios import CISCO_IOS
 from testbed.devices.csv_tables import CSV
 from testbed.devices.dialect import Dialect, FlowControl, Writing
+from testbed.devices.host_scripts import host_scripts
 from testbed.devices.ifupdown2 import IFUPDOWN2
 from testbed.devices.linux_bridge import LINUX_BRIDGE
 from testbed.devices.networkd import NETWORKD
@@ -120,6 +121,7 @@ def export_plan(plan: Plan, options: Options) -> Export:
         raise InputError([*refused[:_MAX_SHOWN], *_more_refusals(options.dialect, len(refused))])
     files = dialect.write(writing)
     files |= {"README.md": readme(plan, dialect, options.dialect, writing, model), "cabling.csv": cabling_csv(writing)}
+    files |= host_scripts(plan, macs)
     manifest: ExportRecord = {
         "schema_version": SCHEMA_VERSION,
         "scenario": plan.scenario.name,

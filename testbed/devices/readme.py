@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.base.model import IP_PREFIX, SwitchModel, host_ip
+from testbed.base.model import IP_PREFIX, HostTaggedPlan, SwitchModel, host_ip
 from testbed.base.untrusted_text import csv_text
 from testbed.devices.dialect import DEFAULT_VLAN, Dialect, Writing
 from testbed.devices.settings import SwitchSettings
@@ -48,6 +48,7 @@ def readme(plan: Plan, dialect: Dialect, dialect_name: str, writing: Writing, mo
         "- The spanning tree protocol is off on every switch. Plug the cables in when all switches have their files.",
         "- Every address is registered; a host must have the address that is listed here.",
         *(f"- {note}" for note in dialect.notes),
+        *_about_hosts(plan),
         f"- Flow control (802.3x): {_FLOW[writing.flow_control]}",
         f"- {_management(writing, model)}",
         "",
@@ -68,6 +69,17 @@ def readme(plan: Plan, dialect: Dialect, dialect_name: str, writing: Writing, mo
         "",
     ]
     return "\n".join(lines)
+
+
+def _about_hosts(plan: Plan) -> list[str]:
+    """What hosts that tag are to be given."""
+    if not isinstance(plan.vlans, HostTaggedPlan):
+        return []
+    return [
+        "- Hosts tag their frames: each runs its own script in hosts/, such as `h1.sh eth0`, which makes an "
+        "802.1Q interface a VLAN and a route to each other host by the VLAN of their path. Their ports take no frame "
+        "without a tag."
+    ]
 
 
 _FLOW = {

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from testbed.base.errors import InputError, Problem
-from testbed.base.model import Ints, LocalPlan, Longs, Topology, VlanPlan
+from testbed.base.model import HostTaggedPlan, Ints, LocalPlan, Longs, Topology, VlanPlan
 from testbed.fabric.routing.channel_lookup import runs
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 from testbed.fabric.vlans.mac_entries import entries_of
@@ -129,7 +129,10 @@ def _tables(topology: Topology, switch: Ints, vlan: Ints, host: Ints, port: Ints
 
 
 def _of_fixed(topology: Topology, vlans: VlanPlan) -> tuple[SwitchSettings, ...]:
-    """Tagged members where the trees run; every host's port an untagged member of what can be sent to it."""
+    """Tagged members where the trees run; every host's port an untagged member of what can be sent to it.
+
+    A host that tags has a port without a PVID, tagged in all VLANs.
+    """
     ids = vlans.vlan_ids
     order = np.argsort(ids, kind="stable")
     tagged: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -137,12 +140,14 @@ def _of_fixed(topology: Topology, vlans: VlanPlan) -> tuple[SwitchSettings, ...]
         member = tuple(ids[order[vlans.tagged_links[order, link]]].tolist())
         for channel in (2 * link, 2 * link + 1):
             tagged[int(topology.channel_source[channel]), int(topology.out_port[channel])] = member
-    untagged: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}
+    untagged: dict[tuple[int, int], tuple[tuple[int, ...], int | None]] = {}
     hosts = np.broadcast_to(vlans.untagged_hosts, (vlans.vlan_count, topology.host_count))
     for host in range(topology.host_count):
         member = tuple(ids[order[hosts[order, host]]].tolist())
         place = int(topology.host_switch[host]), int(topology.host_port[host])
-        untagged[place] = member, int(ids[vlans.pvid[host]])
+        untagged[place] = member, None if vlans.takes_tags(host) else int(ids[vlans.pvid[host]])
+        if isinstance(vlans, HostTaggedPlan):
+            tagged[place] = tuple(ids[order[vlans.tagged_hosts[order, host]]].tolist())
     entries = entries_of(topology, vlans)
     tables = _tables(topology, entries.switch, ids[entries.vlan], entries.host, entries.port)
     return tuple(

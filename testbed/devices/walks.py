@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from testbed.base.model import LocalPlan, Topology
-from testbed.devices.bridge import BROADCAST, Bridge, Place, Walk, Walker, Wiring
+from testbed.base.model import HostTaggedPlan, LocalPlan, Topology
+from testbed.devices.bridge import BROADCAST, NO_TAG, Bridge, Place, Walk, Walker, Wiring
 from testbed.devices.port_names import PortNames
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan
@@ -110,6 +110,7 @@ def walk_differences(
     wiring = wiring_of(topology, ports)
     walker = Walker(bridges, wiring)
     names = [topology.host_name(host) for host in range(topology.host_count)]
+    tagging = frozenset(name for host, name in enumerate(names) if plan.vlans.takes_tags(host))
     place_of = [
         (topology.switch_name(switch), ports.name_port(port))
         for switch, port in zip(topology.channel_source.tolist(), topology.out_port.tolist(), strict=True)
@@ -119,16 +120,37 @@ def walk_differences(
         for source, name in enumerate(names):
             if end == source:
                 continue
-            walk = walker.walk(name, macs[end])
+            walk = _as_taken(walker.walk(name, macs[end], plan.vlans.host_tag(source, end) or NO_TAG), tagging)
             wanted = tuple(place_of[channel] for channel in path(topology, plan.routes, source, end))
             if walk != Walk({other: 1}, {}, dict.fromkeys(wanted, 1), endless=False) or tuple(walk.sent) != wanted:
                 found.append((source, end, _difference(wiring, name, other, walk, wanted, (other,))))
-    for source, name in enumerate(names if broadcasts else []):
-        flood, wanted_flood = walker.walk(name, BROADCAST), planned_flood(plan, source, place_of, names)
+    for source, name, tag in _broadcasts(plan, names) if broadcasts else ():
+        flood = _as_taken(walker.walk(name, BROADCAST, tag), tagging)
+        wanted_flood = planned_flood(plan, source, place_of, names, tag)
         if flood != wanted_flood:
             hosts = tuple(sorted(wanted_flood.received))
             found.append((source, len(names), _difference(wiring, name, "", flood, tuple(wanted_flood.sent), hosts)))
     return [difference for _, _, difference in sorted(found, key=lambda three: three[:2])]
+
+
+def _broadcasts(plan: Plan, names: list[str]) -> Iterator[tuple[int, str, int]]:
+    """Number and name of each host that broadcasts, with the tag: one in each of its VLANs where it tags."""
+    for source, name in enumerate(names):
+        if isinstance(plan.vlans, HostTaggedPlan) and plan.vlans.takes_tags(source):
+            for vlan in plan.vlans.vlan_ids[plan.vlans.tagged_hosts[:, source]].tolist():
+                yield source, name, vlan
+        else:
+            yield source, name, NO_TAG
+
+
+def _as_taken(walk: Walk, tagging: frozenset[str]) -> Walk:
+    """A walk as its receivers see it: hosts that tag receive what has a tag, and nothing else."""
+    if not tagging:
+        return walk
+    received = {host: count for host, count in walk.received.items() if host not in tagging}
+    received |= {host: count for host, count in walk.tagged.items() if host in tagging}
+    tagged = {host: count for host, count in walk.tagged.items() if host not in tagging}
+    return replace(walk, received=received, tagged=tagged)
 
 
 def _difference(
@@ -146,10 +168,17 @@ def _difference(
     return replace(made, at=at)
 
 
-def planned_flood(plan: Plan, source: int, place_of: list[Place], names: list[str]) -> Walk:
-    """One copy over each link of the tree, away from the sender, and one to each other host."""
+def planned_flood(plan: Plan, source: int, place_of: list[Place], names: list[str], tag: int = NO_TAG) -> Walk:
+    """One copy over each link of the tree, away from the sender, and one to each other host.
+
+    `tag` is that of a host that tags.
+    """
     topology, vlans = plan.topology, plan.vlans
-    links = vlans.flood_links if isinstance(vlans, LocalPlan) else vlans.tagged_links[vlans.pvid[source]]
+    if isinstance(vlans, LocalPlan):
+        links = vlans.flood_links
+    else:
+        number = int(vlans.pvid[source]) if tag == NO_TAG else vlans.vlan_ids.tolist().index(tag)
+        links = vlans.tagged_links[number]
     start = int(topology.host_switch[source])
     if links is None:  # no broadcast leaves by any port
         return Walk({}, {}, {}, endless=False)

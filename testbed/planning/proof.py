@@ -86,6 +86,9 @@ def digest_of(*parts: Any) -> str:
     return content.hexdigest()
 
 
+_LATER = ("choices", "trees")
+
+
 def _add(content: hashlib.blake2b, value: Any) -> None:
     """Feed every field of a dataclass, in the order they are declared, except the notes."""
     if isinstance(value, np.ndarray):
@@ -93,8 +96,8 @@ def _add(content: hashlib.blake2b, value: Any) -> None:
         content.update(np.ascontiguousarray(value).data)
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
-            # Digests of routes without choices are those of versions that knew none.
-            if field.name != "notes" and not (field.name == "choices" and getattr(value, field.name) is None):
+            # Digests of routes without choices or trees are those of versions that knew none.
+            if field.name != "notes" and not (field.name in _LATER and getattr(value, field.name) is None):
                 content.update(field.name.encode())
                 _add(content, getattr(value, field.name))
     else:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from testbed.base.model import Floats
+from testbed.base.model import Floats, HostTaggedPlan, Topology
 from testbed.dataplane.predict import Transport, Ways, Wires, fair_goodput, proportional_goodput, routed_ways, transport
 from testbed.dataplane.predict.bounds import alltoall_frame_hops, frame_hops
 from testbed.dataplane.predict.wire_overhead import MTU
@@ -37,12 +37,18 @@ def wire_rates(plan: Plan) -> float | Floats:
 
 def wires_of(plan: Plan, wire: Transport) -> Wires:
     """The wires of a plan for frames of one kind, each bundle of links taken for one; real-world rates."""
-    return Wires(plan.topology, wire, channel_rates(plan), plan.scenario.links.edge_rate, plan.vlans.tagged_trunks)
+    return _wires(plan, plan.topology, wire, channel_rates(plan))
 
 
 def member_wires(plan: Plan, wire: Transport) -> Wires:
     """As wires_of(), each member of a bundle by itself."""
-    return Wires(plan.wiring, wire, wire_rates(plan), plan.scenario.links.edge_rate, plan.vlans.tagged_trunks)
+    return _wires(plan, plan.wiring, wire, wire_rates(plan))
+
+
+def _wires(plan: Plan, topology: Topology, wire: Transport, rate: float | Floats) -> Wires:
+    tagging = plan.vlans.tagging if isinstance(plan.vlans, HostTaggedPlan) else None
+    edge_rate = plan.scenario.links.edge_rate
+    return Wires(topology, wire, rate, edge_rate, plan.vlans.tagged_trunks, tagging=tagging)
 
 
 def logical_ways(plan: Plan, pairs: Sequence[tuple[int, int]]) -> Ways:

@@ -16,9 +16,11 @@ from testbed.base.model import (
     AllowedTurns,
     Bundles,
     Entries,
+    HostTaggedPlan,
     LearningPlan,
     LocalPlan,
     NextHops,
+    PairTrees,
     Paths,
     Routes,
     Topology,
@@ -36,7 +38,20 @@ MAX_RULES = 3_000_000  # some 300 MB of text
 _DTYPE = re.compile(r"[a-z]{3,9}[0-9]{0,3}")
 _TYPES = {
     kind.__name__: kind
-    for kind in (Topology, Bundles, Routes, Paths, AllowedTurns, NextHops, VlanPlan, LearningPlan, Entries, LocalPlan)
+    for kind in (
+        Topology,
+        Bundles,
+        Routes,
+        Paths,
+        AllowedTurns,
+        NextHops,
+        PairTrees,
+        VlanPlan,
+        HostTaggedPlan,
+        LearningPlan,
+        Entries,
+        LocalPlan,
+    )
 }
 
 

@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from testbed.base.model import Bundles, LocalPlan, Longs, NextHops, Routes, Topology, VlanPlan
+from testbed.base.model import (
+    Bundles,
+    HostTaggedPlan,
+    LocalPlan,
+    Longs,
+    NextHops,
+    PairTrees,
+    Routes,
+    Topology,
+    VlanPlan,
+)
 
 _DTYPES = {"Ints": "int32", "Longs": "int64", "Bools": "bool", "Floats": "float64"}
 _MAX_LAYERS = 4096
@@ -121,6 +131,10 @@ def _of_routes(topology: Topology, routes: Routes) -> Iterator[str]:
     if by_path != (routes.paths is not None):
         yield "routes have paths and trees at once, or neither"
         return
+    hint: object = routes.trees  # from a file, whatever the type says
+    if hint is not None and not isinstance(hint, PairTrees):
+        yield f"routes.trees is a {type(hint).__name__}"
+        return
     trees = 0 if by_path else len(np.atleast_1d(routes.tree_root))
     checks: tuple[_Check, ...] = (("ends", (None,), 0, topology.switch_count),)
     if not by_path:
@@ -210,6 +224,10 @@ def _of_vlans(topology: Topology, vlans: VlanPlan) -> Iterator[str]:
         ("tagged_links", (count, topology.link_count), None, None),
         ("untagged_hosts", (count, wide), None, None),
     )))  # fmt: skip
+    if not found and isinstance(vlans, HostTaggedPlan):
+        found += _arrays(vlans, "vlans", (
+            ("pair_vlan", (hosts, hosts), 0, count), ("tagged_hosts", (count, hosts), None, None),
+        ))  # fmt: skip
     yield from found
     if vlans.entry_rule not in ("used", "all", "listed") or (vlans.entry_rule == "listed") != (
         vlans.entries is not None

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import InputError, did_you_mean
+from testbed.base.model import host_mac
 from testbed.fabric.openflow.oracle import Oracle
+from testbed.fabric.openflow.tables import UNTAGGED
 from testbed.fabric.routing import ROUTINGS
 from testbed.fabric.routing.paths import path
 from testbed.planning import Plan, make_plan
@@ -131,7 +133,9 @@ def _list_faults(one: Plan, other: Plan) -> Iterator[str]:
 
 def _astray(plan: Plan, oracle: Oracle, source: int, goal: int) -> Iterator[str]:
     topology = plan.topology
-    found, wanted = oracle.unicast(source, goal), path(topology, plan.routes, source, goal)
+    tag = plan.vlans.host_tag(source, goal)
+    found = oracle.send(source, host_mac(goal), UNTAGGED if tag is None else tag)
+    wanted = path(topology, plan.routes, source, goal)
     pair = f"{topology.host_name(source)}→{topology.host_name(goal)}"
     if found.received != {goal: 1}:
         yield f"by the rules of the switches a frame of {pair} does not arrive, once and there alone"

@@ -56,27 +56,44 @@ def deliver_to_host(state: PacketState, live: PacketLive, frame: int, now: int) 
 
 
 @jit_inner
-def receive_from_host(state: PacketState, live: PacketLive, host: int, frame: int, size: int) -> bool:
+def put_tag_in(live: PacketLive, frame: int) -> int:
+    """Put a frame's tag among its bytes, as it is on the wire; returns how many these are then."""
+    size, data = int(live.length[frame]), live.data[frame]
+    if live.tag[frame] < 0:
+        return size
+    for place in range(size - 1, _ADDRESSES - 1, -1):
+        data[place + 4] = data[place]
+    tag = int(live.tag[frame])
+    data[12], data[13] = 0x81, 0x00
+    data[14], data[15] = ((tag >> 12) << 5 | (tag >> 8) & 0x0F) & 0xFF, tag & 0xFF
+    return size + 4
+
+
+@jit_inner
+def receive_from_host(state: PacketState, live: PacketLive, host: int, frame: int, size: int, vlan: int) -> bool:
     """Look at a frame that a host wants to send, whose bytes are in `data`; False where its port refuses it.
 
-    A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1), and what is too short is filled up.
+    A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1), and what is too short is filled up. `vlan` is that
+    of a tag which the host has put on it and which is not among its bytes; -1 = none.
     """
     data = live.data[frame]
-    live.tag[frame] = -1
+    live.tag[frame] = vlan
     if size < _HEADER:
         live.refused[RUNT] += 1
         return False
-    if data[12] == 0x81 and data[13] == 0x00 and size >= _HEADER + 4:
+    if data[12] == 0x81 and data[13] == 0x00 and size >= _HEADER + 4 and vlan < 0:
         vlan = int(data[14] & 0x0F) << 8 | int(data[15])
         if vlan:
-            # Where switches learn, hosts teach them by tagged frames.
-            if not live.tables.learns or live.tables.vlan_of[vlan] < 0:
-                live.refused[TAGGED_AT_HOST] += 1
-                return False
             live.tag[frame] = vlan
         for place in range(_ADDRESSES, size - 4):
             data[place] = data[place + 4]
         size -= 4
+    if live.tag[frame] >= 0:
+        # Where switches learn, hosts teach them by tagged frames; ports of hosts that tag are members.
+        number = int(live.tables.vlan_of[live.tag[frame]])
+        if number < 0 or not (live.tables.learns or live.tables.host_tags[host, number]):
+            live.refused[TAGGED_AT_HOST] += 1
+            return False
     # As a host's card fills up what is shorter than the shortest frame; with zeros, whatever was there before.
     for place in range(size, MIN_FRAME):
         data[place] = 0
@@ -96,14 +113,18 @@ def receive_from_host(state: PacketState, live: PacketLive, host: int, frame: in
 
 
 @jit_inner
-def enqueue_frame(fabric: PacketFabric, state: PacketState, live: PacketLive, host: int, size: int, now: int) -> bool:
+def enqueue_frame(
+    fabric: PacketFabric, state: PacketState, live: PacketLive, host: int, size: int, now: int, vlan: int
+) -> bool:
     """Put the frame that a host wants to send into its queue; its bytes are in `data` of the next free frame.
+
+    `vlan` as for receive_from_host().
 
     Returns:
         False where its port refuses it.
     """
     frame = int(state.free[state.counts[FREE] - 1])
-    if not receive_from_host(state, live, host, frame, size):
+    if not receive_from_host(state, live, host, frame, size, vlan):
         return False
     state.counts[FREE] -= 1
     state.birth[frame] = now
@@ -223,7 +244,10 @@ def set_vlan_tag(fabric: PacketFabric, live: PacketLive, frame: int, hop: int) -
         hop: of `chosen`.
     """
     if hop >= live.tables.arrive:
-        live.tag[frame] = -1
+        if live.tag[frame] >= 0:
+            number = int(live.tables.vlan_of[live.tag[frame] & 0xFFF])
+            if number < 0 or not live.tables.host_tags[hop - live.tables.arrive, number]:
+                live.tag[frame] = -1
         return int(fabric.virtual + fabric.hosts + hop - live.tables.arrive)
     layer = hop // fabric.channels
     if live.tables.kind == LOCAL_VLANS:

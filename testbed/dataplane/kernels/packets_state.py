@@ -182,7 +182,9 @@ class PacketTables(NamedTuple):
     # tagged on links between switches, with the layer as priority)
     kind: int
     switches: int  # S
-    host_class: Ints  # (H,) class of an untagged frame of a host: its port's PVID
+    host_class: Ints  # (H,) class of an untagged frame of a host: its port's PVID; DISCARD where its port has none
+    # (H, V) whether a host's port is a tagged member of a VLAN: it takes in what the host tags, and sends with the tag
+    host_tags: Bools
     channel_class: Ints  # (layers, C) class of a frame by channel and priority; -1 = none. LOCAL_VLANS and PRIORITIES.
     vlan_of: Ints  # (4096,) VLAN by identifier, -1 = there is none
     vlan_id: Ints  # (V,) identifiers

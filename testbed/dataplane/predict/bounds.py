@@ -66,7 +66,8 @@ def alltoall_bound(wires: Wires, routes: Routes, bytes_a_pair: float) -> float:
     """Least seconds for every host to send `bytes_a_pair` to every other: the bottleneck channel's time."""
     topology, wire = wires.topology, wires.transport
     trunk = (channel_load(topology, routes) / wires.link_rate).max(initial=0) * wire.cost(tagged=wires.tagged)
-    edge = (topology.host_count - 1) * wire.cost(tagged=False) / wires.host_rate
+    tagged = bool(wires.tags[len(topology.channel_source) :].any())
+    edge = (topology.host_count - 1) * wire.cost(tagged=tagged) / wires.host_rate
     return float(max(trunk, edge) * bytes_a_pair * 8)
 
 
@@ -86,15 +87,14 @@ def exchange_bound(
     """
     topology, wire = wires.topology, wires.transport
     channels, hosts = len(topology.channel_source), topology.host_count
-    load = np.zeros(channels + 2 * hosts)  # bytes on each wire
+    load, tagged = np.zeros(channels + 2 * hosts), wires.tags > 0  # bytes on each wire
     for (source, destination), payload in sent.items():
         if source == destination:
             continue
         if not edges_only:
             load[list(path(topology, routes, source, destination))] += payload * wire.cost(tagged=wires.tagged)
-        edge = payload * wire.cost(tagged=False)
-        load[channels + source] += edge
-        load[channels + hosts + destination] += edge
+        for end in (channels + source, channels + hosts + destination):
+            load[end] += payload * wire.cost(tagged=bool(tagged[end]))
     load -= at_once
     trunk, edges = (load[:channels] / wires.link_rate).max(initial=0), load[channels:].max(initial=0) / wires.host_rate
     return float(8 * max(trunk, edges))

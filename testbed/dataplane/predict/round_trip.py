@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testbed.base.ethernet import CUT_THROUGH, GAP, HEADER, MAX_WIRE_FRAME, VLAN_TAG, wire_bytes
+from testbed.base.ethernet import CUT_THROUGH, GAP, HEADER, MAX_WIRE_FRAME, wire_bytes
 from testbed.base.model import Floats
 from testbed.base.units import LATE_AT_ONCE
 from testbed.dataplane.predict.shared_links import Ways, Wires
@@ -63,11 +63,11 @@ def one_way(
             leaves it at once, and only the next one waits, as in a lab that shapes by token buckets; by LATE_AT_ONCE of
             a full frame less.
     """
-    first, tag, rates = len(wires.topology.channel_source), VLAN_TAG if wires.tagged else 0, wires.rates
-    links = [(first + pair[0], 0), *((channel, tag) for channel in channels)]
+    first, tags, rates = len(wires.topology.channel_source), wires.tags, wires.rates
+    links = [first + pair[0], *channels, first + wires.topology.host_count + pair[1]]
     there, cuts = [0.0] * len(frames), wires.cuts
-    for link, more in (*links, (first + wires.topology.host_count + pair[1], 0)):
-        byte, free = 8 / float(rates[link]), 0.0
+    for link in links:
+        byte, free, more = 8 / float(rates[link]), 0.0, int(tags[link])
         for number, size in enumerate(frames):
             start = max(there[number], free)
             early = 0.0 if held or number else LATE_AT_ONCE * MAX_WIRE_FRAME

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testbed.base.model import Bools, Floats, Routes, Topology
+from testbed.base.ethernet import VLAN_TAG
+from testbed.base.model import Bools, Floats, Ints, Routes, Topology
 from testbed.dataplane.predict.wire_overhead import Transport
 from testbed.fabric.routing.paths import path
 
@@ -28,6 +29,7 @@ class Wires:
     host_rate: float  # bit/s of a host's link
     tagged: bool = True  # whether frames between switches carry a VLAN tag
     cut_through: bool = False  # whether switches send on what has not arrived as a whole
+    tagging: Bools | None = None  # (H,) hosts whose links carry tags; None = none
 
     @property
     def rates(self) -> Floats:
@@ -51,6 +53,13 @@ class Wires:
         found[: channels + hosts] = self.cut_through & (rates[: channels + hosts] >= fastest[into])
         return found
 
+    @property
+    def tags(self) -> Ints:
+        """(R,) bytes of the tag of frames on each wire."""
+        channels, hosts = len(self.topology.channel_source), self.topology.host_count
+        edge = np.zeros(hosts, dtype=np.int32) if self.tagging is None else VLAN_TAG * self.tagging.astype(np.int32)
+        return np.concatenate([np.full(channels, VLAN_TAG * self.tagged, dtype=np.int32), edge, edge])
+
     def name(self, wire: int) -> str:
         """Which wire a number means: `s1→s2`, `h1→s1` or `s1→h1`."""
         topology = self.topology
@@ -68,23 +77,17 @@ class Wires:
             (F, R) bits on each wire for a bit of goodput, and (F, R) those of its acknowledgements.
         """
         channels, hosts = len(self.topology.channel_source), self.topology.host_count
-        wire, tagged = self.transport, self.tagged
+        tagged, wire = self.tags > 0, self.transport
         forward, backward = np.zeros((2, len(flows), channels + 2 * hosts))
+        there_costs = np.where(tagged, wire.cost(tagged=True), wire.cost(tagged=False))
+        back_costs = np.where(tagged, wire.reverse_cost(tagged=True), wire.reverse_cost(tagged=False))
         for flow, ((source, destination), (there, back)) in enumerate(zip(flows, ways, strict=True)):
-            for cost, start, end, taken, trunk, edge in (
-                (forward, source, destination, there, wire.cost(tagged=tagged), wire.cost(tagged=False)),
-                (
-                    backward,
-                    destination,
-                    source,
-                    back,
-                    wire.reverse_cost(tagged=tagged),
-                    wire.reverse_cost(tagged=False),
-                ),
+            for cost, costs, start, end, taken in (
+                (forward, there_costs, source, destination, there),
+                (backward, back_costs, destination, source, back),
             ):
-                cost[flow, list(taken)] += trunk
-                cost[flow, channels + start] += edge
-                cost[flow, channels + hosts + end] += edge
+                met = [*taken, channels + start, channels + hosts + end]
+                cost[flow, met] += costs[met]
         return forward, backward
 
     def channel_shares(self, ways: Ways, goodput: Floats) -> Floats:

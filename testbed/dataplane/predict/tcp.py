@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from testbed.base.ethernet import MAX_WIRE_FRAME, VLAN_TAG
+from testbed.base.ethernet import MAX_WIRE_FRAME
 from testbed.base.jit import INTERPRETED
 from testbed.base.model import Floats, Longs
 from testbed.base.units import LATE_AT_ONCE
@@ -76,8 +76,7 @@ def _fabric(wires: Wires, flows: Sequence[tuple[int, int]], ways: Ways, load: Tc
     walks = [[channels + a, *way, channels + hosts + b] for (a, b), way in zip(ends, between, strict=True)]
     rate = wires.rates / load.slower
     frame = np.full(len(rate), float(wire.forward))
-    if wires.tagged:
-        frame[:channels] += VLAN_TAG
+    frame += wires.tags
     used, number = np.unique(np.concatenate([np.array(walk) for walk in walks]), return_inverse=True)
     way = np.zeros((len(walks), max(map(len, walks))), dtype=np.int32)
     hops = np.array([len(walk) for walk in walks], dtype=np.int32)

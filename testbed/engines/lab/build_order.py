@@ -17,6 +17,10 @@ class HostOrder:
     mac: str
     switch: str
     port: int
+    vlans: tuple[int, ...] = ()  # those that it has a tagged interface in; none where it does not tag
+    tags: Mapping[str, int] = field(
+        default_factory=dict, hash=False
+    )  # address of each other host → VLAN that it is sent to in
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class BuildOrder:
     def collects_links(self) -> bool:
         """Whether the controller asks switches by LLDP what is joined, before it installs anything."""
         return self.controller == "segment_manager"
+
+    @property
+    def tagging(self) -> tuple[HostOrder, ...]:
+        """Hosts that tag their frames."""
+        return tuple(host for host in self.hosts if host.vlans)
 
     @property
     def ends(self) -> tuple[tuple[tuple[str, int], ...], ...]:

@@ -9,7 +9,8 @@ import platform
 import struct
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base.errors import LabError
@@ -200,19 +201,27 @@ def attach(program: int, ports: Sequence[str], *, rank: int) -> None:
     Raises:
         LabError: the kernel does not take it, or Open vSwitch never leaves the ports alone.
     """
+    with pinned([program]) as (name,):
+        for tries_left in range(_TRIES - 1, -1, -1):
+            try:
+                _attach(f"bpf direct-action object-pinned {name}", ports, rank)
+                return
+            except LabError:
+                if not tries_left:
+                    raise
+                time.sleep(_BETWEEN)
+
+
+@contextmanager
+def pinned(programs: Sequence[int]) -> Iterator[list[Path]]:
+    """Give programs names in a file system of their own, by which `tc` finds them."""
     with tempfile.TemporaryDirectory() as folder:
         run(["mount", "-t", "bpf", "bpf", folder])
         try:
-            name = Path(folder) / "program"
-            _pin(program, name)
-            for tries_left in range(_TRIES - 1, -1, -1):
-                try:
-                    _attach(f"bpf direct-action object-pinned {name}", ports, rank)
-                    return
-                except LabError:
-                    if not tries_left:
-                        raise
-                    time.sleep(_BETWEEN)
+            names = [Path(folder) / f"program{number}" for number in range(len(programs))]
+            for program, name in zip(programs, names, strict=True):
+                _pin(program, name)
+            yield names
         finally:
             run(["umount", folder])
 

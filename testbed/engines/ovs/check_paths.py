@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from testbed.base.messages import PathTrace
-from testbed.base.model import Bundles, Group, LocalPlan, Rule, Topology, host_mac
+from testbed.base.model import Bundles, Group, HostTaggedPlan, LocalPlan, Rule, Topology, host_mac
 from testbed.fabric.openflow.compile import groups_without
 from testbed.fabric.openflow.flow_cache_entry import Entry
 from testbed.fabric.openflow.oracle import BROADCAST, Delivery, Oracle, Tag
@@ -71,12 +71,16 @@ def follow_frame(
     """Follow a frame of a host for another by dumped rules; `dumped` and `groups` as of installed_problems()."""
     topology = plan.topology
     oracle = Oracle(topology, dumped_rules(topology, dumped)[0], plan.bundles, _groups(topology, groups)[0])
-    found = oracle.unicast(source, destination)
+    found = send_between(plan, oracle, source, destination)
     return PathTrace(
         hops=found.members,
         vlans=tuple(vlan for vlan, _ in found.tags),
         priorities=tuple(priority for _, priority in found.tags),
-        arrives=found.received == {destination: 1} and not found.tagged and not found.endless,
+        arrives=(
+            found.received == {destination: 1}
+            and found.tagged == _find_tagged(plan, [destination])
+            and not found.endless
+        ),
     )
 
 
@@ -188,23 +192,44 @@ def _walk_problems(plan: Plan, oracle: Oracle, off: Collection[int]) -> list[str
             pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
             wanted = hops(topology, plan.routes, source, destination)
             wanted_path, layers = (tuple(hop % channels for hop in wanted), tuple(hop // channels for hop in wanted))
-            found = oracle.unicast(source, destination)
+            found = send_between(plan, oracle, source, destination)
             if found.channels != wanted_path:
                 problems.append(f"{pair} takes {_names(plan, found.channels)} instead of {_names(plan, wanted_path)}")
-            elif found.received != {destination: 1} or found.tagged:
+            elif found.received != {destination: 1} or found.tagged != _find_tagged(plan, [destination]):
                 problems.append(f"{pair} reaches {_receivers(plan, found.received)} instead of its destination once")
             else:
                 problems += [*_tag_problems(plan, pair, found, layers), *_member_problems(plan, pair, found, off)]
-        flood = oracle.broadcast(source)
-        reached = set() if silent else everyone - {source}
-        if flood.endless or flood.received != dict.fromkeys(reached, 1) or flood.tagged:
-            how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
-            instead = "no host" if silent else "every other host once"
-            problems.append(f"a broadcast of {topology.host_name(source)} {how} instead of {instead}")
-        else:
-            name = f"a broadcast of {topology.host_name(source)}"
-            problems += [*_find_needless_hops(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
+        for vlan in broadcast_tags(plan, source):
+            flood = oracle.send(source, BROADCAST, vlan)
+            reached = set() if silent else everyone - {source}
+            name = f"a broadcast of {topology.host_name(source)}{'' if vlan == UNTAGGED else f' in VLAN {vlan}'}"
+            wrong_tags = sorted(flood.tagged) != sorted(_find_tagged(plan, flood.received))
+            if flood.endless or flood.received != dict.fromkeys(reached, 1) or wrong_tags:
+                how = "circulates" if flood.endless else f"reaches {_receivers(plan, flood.received)}"
+                instead = "no host" if silent else "every other host once"
+                problems.append(f"{name} {how} instead of {instead}")
+            else:
+                problems += [*_find_needless_hops(plan, source, name, flood), *_member_problems(plan, name, flood, off)]
     return problems
+
+
+def send_between(plan: Plan, oracle: Oracle, source: int, destination: int) -> Delivery:
+    """Let a host send to another as it does in this plan: with the tag of their VLAN, or untagged."""
+    tag = plan.vlans.host_tag(source, destination)
+    return oracle.send(source, host_mac(destination), UNTAGGED if tag is None else tag)
+
+
+def broadcast_tags(plan: Plan, source: int) -> list[int]:
+    """Tags with which a host sends broadcasts: those of its interfaces, or none."""
+    if not isinstance(plan.vlans, HostTaggedPlan) or not plan.vlans.takes_tags(source):
+        return [UNTAGGED]
+    own: list[int] = plan.vlans.vlan_ids[plan.vlans.tagged_hosts[:, source]].tolist()
+    return own
+
+
+def _find_tagged(plan: Plan, hosts: Collection[int]) -> tuple[int, ...]:
+    """Those of hosts that are to get their frames with a tag."""
+    return tuple(host for host in hosts if plan.vlans.takes_tags(host))
 
 
 def _security_problems(plan: Plan, oracle: Oracle) -> list[str]:

@@ -14,6 +14,7 @@ from testbed.engines.ovs.check_paths import (
     dumped_rules,
     follow_frame,
     installed_problems,
+    send_between,
     short_cut_problems,
     state_problems,
 )
@@ -241,9 +242,10 @@ def _questions(plan: Plan, oracle: Oracle, flow: Flow, start: int, end: int) -> 
         f"{flow.protocol},dl_src={host_mac(start)},dl_dst={host_mac(end)},nw_src={host_ip(start)},nw_dst={host_ip(end)},"
         f"{flow.protocol}_src={come_from},{flow.protocol}_dst={go_to}"
     )
-    in_port, tag = int(topology.host_port[start]), ""
+    own = plan.vlans.host_tag(start, end)
+    in_port, tag = int(topology.host_port[start]), "" if own is None else f",dl_vlan={own},dl_vlan_pcp=0"
     questions = []
-    walked = oracle.unicast(start, end)
+    walked = send_between(plan, oracle, start, end)
     for channel, (vlan, priority) in zip(walked.channels, walked.tags, strict=True):
         switch = topology.switch_name(int(topology.channel_source[channel]))
         questions.append((switch, f"in_port={in_port},{frame}{tag}"))

@@ -38,7 +38,7 @@ _POP, _PUSH = 1, 2
 _8021Q, _8021AD = socket.htons(0x8100), socket.htons(0x88A8)
 
 # Places in a program's view of a frame (struct __sk_buff).
-_PACKET_TYPE, _PROTOCOL, _VLAN_PRESENT, _VLAN_TCI, _VLAN_PROTOCOL, INTERFACE, SOCKET = 4, 16, 20, 24, 28, 40, 168
+_PACKET_TYPE, _PROTOCOL, VLAN_PRESENT, VLAN_TCI, _VLAN_PROTOCOL, INTERFACE, SOCKET = 4, 16, 20, 24, 28, 40, 168
 _OUTGOING = socket.PACKET_OUTGOING
 _DROP = 2  # TC_ACT_SHOT
 _WHOLE = 0x40000  # a socket gets so many bytes of a frame
@@ -111,11 +111,11 @@ def make_socket_filter(maps: Maps) -> bytes:
     p.jump("open vswitch", bpf.IF_EQUAL, 1, _8021Q)
     p.jump("open vswitch", bpf.IF_EQUAL, 1, _8021AD)
     p.op(bpf.SET, 2, value=0)
-    p.op(bpf.LOAD_32, 1, frame, _VLAN_PRESENT)
+    p.op(bpf.LOAD_32, 1, frame, VLAN_PRESENT)
     p.jump("tag known", bpf.IF_EQUAL, 1, 0)
     p.op(bpf.LOAD_32, 1, frame, _VLAN_PROTOCOL)
     p.jump("open vswitch", bpf.IF_NOT, 1, _8021Q)
-    p.op(bpf.LOAD_32, 2, frame, _VLAN_TCI)
+    p.op(bpf.LOAD_32, 2, frame, VLAN_TCI)
     p.op(bpf.OR, 2, value=_TAGGED)
     p.label("tag known")
     p.op(bpf.STORE_32, end, 2, _KEY_AT + 4)

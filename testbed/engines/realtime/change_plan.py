@@ -15,7 +15,7 @@ import numpy as np
 
 from testbed.base.errors import LabError
 from testbed.base.messages import PlanStep
-from testbed.base.model import LearningPlan
+from testbed.base.model import HostTaggedPlan, LearningPlan
 from testbed.dataplane.kernels.packets_state import ASKED, FREE, GLOBAL_VLANS, NOW, TAKEN, PacketModel, PacketTables
 from testbed.dataplane.switch_tables import switch_tables
 from testbed.dataplane.transition_tables import merge_tables, pvids_of
@@ -184,7 +184,7 @@ def _refuse_what_cannot_be(old: Plan, new: Plan) -> None:
     refuse_another(old, new)
     for one in (old, new):
         kind = switch_tables(one.topology, one.vlans, None).kind
-        if kind != GLOBAL_VLANS or isinstance(one.vlans, LearningPlan):
+        if kind != GLOBAL_VLANS or isinstance(one.vlans, (LearningPlan, HostTaggedPlan)):
             raise LabError(
                 "a change of plans without loss needs VLANs of the whole fabric with static entries (assignment fixed)"
             )

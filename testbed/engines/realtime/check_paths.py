@@ -25,7 +25,7 @@ def walked_problems(plan: Plan, tables: PacketTables) -> list[str]:
             if source == destination:
                 continue
             wanted = list(path(topology, plan.routes, source, destination))
-            links, end = walk(tables, plan.wiring, source, destination)
+            links, end = walk(tables, plan.wiring, source, destination, plan.vlans.host_tag(source, destination))
             taken = [logical[channel] for channel in links]
             if taken != wanted or end != destination:
                 pair = f"{topology.host_name(source)}→{topology.host_name(destination)}"
@@ -50,11 +50,13 @@ def spared_problems(bundles: Bundles, spared: Bools, off: Collection[int]) -> li
     return wrong[:_SHOWN]
 
 
-def trace_path(tables: PacketTables, spared: Bools, topology: Topology, source: int, destination: int) -> PathTrace:
+def trace_path(
+    tables: PacketTables, spared: Bools, topology: Topology, source: int, destination: int, tag: int | None = None
+) -> PathTrace:
     """Where a frame of a host for another would go, see Session.way; hashes pass over the (C,) `spared` channels."""
-    hops, end = _hops(tables, topology, source, destination)
+    hops, end = _hops(tables, topology, source, destination, tag)
     channels = len(topology.channel_source)
-    kind, vlan = int(tables.host_class[source]), -1
+    kind, vlan = _class_of_host(tables, source, tag), -1
     if tables.kind == GLOBAL_VLANS:
         vlan = int(tables.vlan_id[kind // tables.switches])
     elif tables.kind == PRIORITIES:
@@ -68,24 +70,43 @@ def trace_path(tables: PacketTables, spared: Bools, topology: Topology, source: 
     )
 
 
-def walk(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
+def walk(
+    tables: PacketTables, topology: Topology, source: int, destination: int, tag: int | None = None
+) -> tuple[list[int], int]:
     """The channels that a frame would take by next hops alone, and the host where it would end; -1 = none.
 
+    `tag` is the VLAN that the host itself tags it with, if it does; a host that tags takes no frame without a tag.
     Of aggregated links the first of each bundle stands for all; a frame that fares differently by another ends there.
     """
-    hops, end = _hops(tables, topology, source, destination)
+    hops, end = _hops(tables, topology, source, destination, tag)
     return [hop % len(topology.channel_source) for hop in hops], end
 
 
-def _hops(tables: PacketTables, topology: Topology, source: int, destination: int) -> tuple[list[int], int]:
+def _class_of_host(tables: PacketTables, source: int, tag: int | None) -> int:
+    """The class of what a host sends, by the tag it puts on it or by its port's PVID; below 0 where it has none."""
+    if tag is None:
+        return int(tables.host_class[source])
+    vlan = int(tables.vlan_of[tag])
+    if vlan < 0 or not tables.host_tags[source, vlan]:
+        return -1
+    return vlan * tables.switches + int(tables.switch_of[len(tables.member) + source])
+
+
+def _hops(
+    tables: PacketTables, topology: Topology, source: int, destination: int, tag: int | None
+) -> tuple[list[int], int]:
     """As walk(), in virtual channels."""
     channels = len(topology.channel_source)
     taken: list[int] = []
-    kind = int(tables.host_class[source])
+    kind = _class_of_host(tables, source, tag)
     while kind >= 0 and len(taken) <= topology.switch_count:
         hop = int(tables.next_hop[kind, destination])
         if hop >= tables.arrive:
-            return taken, hop - tables.arrive
+            host = hop - tables.arrive
+            tags = tables.host_tags[host]
+            if tags.any() and not tags[kind // tables.switches]:
+                return taken, -1
+            return taken, host
         if hop < 0:
             break
         layer, channel = divmod(hop, channels)

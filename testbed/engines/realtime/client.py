@@ -111,7 +111,8 @@ class ModelClient(LabClient):
     def trace_path(self, plan: Plan, source: int, destination: int) -> PathTrace:
         """Follow a frame by the tables of the running model; see Session."""
         tables = tables_now(self._file.parent, self.model)
-        return trace_path(tables, self.model.live.spared, plan.wiring, source, destination)
+        tag = plan.vlans.host_tag(source, destination)
+        return trace_path(tables, self.model.live.spared, plan.wiring, source, destination, tag)
 
     def deviations(self, plan: Plan) -> list[Deviation]:
         """What is no longer as it was built; see Session."""

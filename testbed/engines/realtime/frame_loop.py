@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from typing import Any
 
+import numpy as np
 from numba.core import types
 
 from testbed.base.jit import jit, jit_inner
@@ -16,7 +17,7 @@ from testbed.base.model import Octets
 from testbed.dataplane.kernels.events import NEVER
 from testbed.dataplane.kernels.packets import advance
 from testbed.dataplane.kernels.packets_links import release
-from testbed.dataplane.kernels.packets_live import enqueue_frame
+from testbed.dataplane.kernels.packets_live import enqueue_frame, put_tag_in
 from testbed.dataplane.kernels.packets_state import FREE, LANES, PacketFabric, PacketLive, PacketState
 from testbed.engines.realtime.segmentation import (
     ETHERNET,
@@ -46,6 +47,7 @@ from testbed.engines.realtime.taps import (
     STOP,
     TAP,
     TX_AHEAD,
+    VLAN_HOSTS,
     HostPorts,
 )
 
@@ -66,6 +68,7 @@ _MONOTONIC = 1
 _BILLION = 1_000_000_000
 _DONT_WAIT = 0x40
 _TO = 16  # place of the destination's address in a packet
+_OF_HOSTS = 10  # first byte of hosts' own addresses
 _SHORTEST = 88  # bytes; Linux lets no program ask for shorter segments
 _FEW = 6  # frames under way for which the loop wakes at each event: a lone one is then not late for a grain
 _IDLE = 5_000_000  # ns that the loop sleeps at most
@@ -96,7 +99,7 @@ def _deliver(fabric: PacketFabric, state: PacketState, live: PacketLive, doors: 
         frame = int(live.given[place])
         host = int(state.by[frame]) - first_exit
         _count(doors, DELIVERY, _read_clock(doors) - live.given_at[place] // PS_A_NS)
-        if _write(doors.taps[host], live.data[frame].ctypes.data, int(live.length[frame])) < 0:
+        if _write(doors.taps[host], live.data[frame].ctypes.data, put_tag_in(live, frame)) < 0:
             doors.control[REFUSED_BY_HOST] += 1
         live.ends[1] += 1
         release(state, frame)
@@ -118,7 +121,9 @@ def _receive(live: PacketLive, doors: HostPorts, host: int) -> bool:
             _clamp_mss(doors, host, asked)
             # Host n has address 10.0.0.0 + n, see model.py.
             place = int(doors.held[host, PLACE]) + _TO
-            other = (int(message[place + 1]) << 16 | int(message[place + 2]) << 8 | int(message[place + 3])) - 1
+            number = int(message[place + 1]) << 16 | int(message[place + 2]) << 8 | int(message[place + 3])
+            mask = int(doors.control[VLAN_HOSTS]) if message[place] != _OF_HOSTS else 0xFFFFFF
+            other: Any = (np.int64(number) & mask) - 1
             if 0 <= other < len(doors.segment):
                 _clamp_mss(doors, other, asked)
     return True
@@ -133,10 +138,13 @@ def _clamp_mss(doors: HostPorts, host: int, asked: int) -> None:
 def _make(doors: HostPorts, host: int, data: Octets) -> int:
     """Make the next frame of the packet that is there in part; returns its bytes."""
     size = cut(doors.message[host], doors.held[host], doors.segment[host], doors.control[MTU], data)
-    # Host n has 02:00:00:00:00:00 + n.
+    # Host n has 02:00:00:00:00:00 + n, and n in the lower bits of its addresses; those of a VLAN's network are fewer.
     data[0], data[1], data[2] = 0x02, 0, 0
     for byte in range(3):
         data[3 + byte] = data[ETHERNET + _TO + 1 + byte]
+    if data[ETHERNET + _TO] != _OF_HOSTS:
+        for byte in range(3):
+            data[3 + byte] &= (doors.control[VLAN_HOSTS] >> (16 - 8 * byte)) & 0xFF
     number = host + 1
     data[6] = 0x02
     data[7], data[8], data[9] = 0, (number >> 24) & 0xFF, (number >> 16) & 0xFF
@@ -152,7 +160,7 @@ def _poll_host(fabric: PacketFabric, state: PacketState, live: PacketLive, doors
     for host in range(fabric.hosts):
         node, answers, taken = fabric.virtual + host, 0, 0
         while doors.ready[host] and live.waiting_bytes[node] < ahead and state.counts[FREE] > RESERVED and taken < most:
-            frame = int(state.free[state.counts[FREE] - 1])
+            frame, vlan = int(state.free[state.counts[FREE] - 1]), -1
             if doors.ready[host] & TAP:
                 size = _read(doors.taps[host], live.data[frame].ctypes.data, live.data.shape[1])
                 if size <= 0:
@@ -160,13 +168,14 @@ def _poll_host(fabric: PacketFabric, state: PacketState, live: PacketLive, doors
                     continue
             elif doors.ready[host] & PART:
                 size = _make(doors, host, live.data[frame])
+                vlan = int(doors.vlans[host, doors.held[host, NUMBER] >> 1])
                 if doors.held[host, SIZE] == 0:
                     # Only now is its host to hear that the packet has gone.
                     doors.ready[host] &= ~PART
-                    queue, number = int(doors.held[host, NUMBER]) & 1, int(doors.held[host, PACKET])
-                    answers |= 1 << queue
+                    queue, number = int(doors.held[host, NUMBER]), int(doors.held[host, PACKET])
                     for byte in range(4):
                         doors.verdict[queue, 28 + byte] = (number >> (24 - 8 * byte)) & 0xFF
+                    doors.answers[queue], answers = True, answers + 1
             else:
                 if not _receive(live, doors, host):
                     doors.ready[host] &= ~QUEUE
@@ -175,11 +184,12 @@ def _poll_host(fabric: PacketFabric, state: PacketState, live: PacketLive, doors
             if not state.busy[fabric.channels + host]:
                 _count(doors, READING, now - last)  # it may have waited since the last look
             # The model's time is that of its last event; a frame is never put in before.
-            enqueue_frame(fabric, state, live, host, size, now * PS_A_NS)
+            enqueue_frame(fabric, state, live, host, size, now * PS_A_NS, vlan)
             taken += 1
         more = more or (taken == most and doors.ready[host] != 0 and live.waiting_bytes[node] < ahead)
-        for queue in range(2):
-            if answers >> queue & 1:
+        for queue in range(len(doors.answers) if answers else 0):
+            if doors.answers[queue]:
+                doors.answers[queue] = False
                 _send(doors.queues[host], doors.verdict[queue].ctypes.data, doors.verdict.shape[1], 0)
     return more
 

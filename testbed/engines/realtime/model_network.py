@@ -92,8 +92,6 @@ class ModelFabric(LabNetwork):
         groups: likewise.
     """
 
-    card_settings = ""  # a tap cuts nothing and joins nothing
-
     def __init__(
         self,
         order: BuildOrder,
@@ -174,10 +172,10 @@ class ModelFabric(LabNetwork):
         queues: list[int] = []
         why_not = ""
         try:
-            queues = open_queues(self.holders)
+            queues = open_queues(self.holders, {host.name: host.vlans for host in self.order.hosts})
         except LabError as error:
             why_not = f"; {error}"
-        write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self.order.mtu))
+        write(self._folder / DOORS, new_doors(len(taps), len(self.model.fabric.place), self.order.mtu, *self._tags()))
         try:
             send_descriptors(process, taps, queues)
         except OSError:
@@ -187,6 +185,11 @@ class ModelFabric(LabNetwork):
             for door in (*taps, *queues):
                 os.close(door)
         return why_not
+
+    def _tags(self) -> tuple[list[tuple[int, ...]], int]:
+        """VLANs of each host, and the mask of a host's number in its addresses in their networks."""
+        hosts = self.order.hosts
+        return [host.vlans for host in hosts], (1 << (len(hosts) + 1).bit_length()) - 1
 
     def last_words(self) -> str:
         """The last line that the model's process has said."""
@@ -285,15 +288,21 @@ class ModelFabric(LabNetwork):
     def _host_settings(self) -> str:
         return super()._host_settings() + self._long_round_trip()
 
+    def _card_settings(self, interface: str) -> str:
+        return ""  # a tap cuts nothing and joins nothing
+
     def _long_round_trip(self) -> str:
         """Tells a host's TCP what a long round trip is here, by which it sizes its segments."""
         log = min(_TSO_RTT_LOG + round(math.log2(self.order.dilation)), 31)
         return f"echo {log} >/proc/sys/net/ipv4/tcp_tso_rtt_log\n"
 
     def _reshape_hosts(self) -> None:
-        shaping = self._host_shaping.change(HOST_INTERFACE)
-        script = f"set -e\n{self._long_round_trip()}tc -batch - <<END\n{shaping}END\n"
-        run_each({name: (in_host(pid, ["sh"]), script) for name, pid in self.holders.items()})
+        jobs = {}
+        for host in self.order.hosts:
+            shaping = self._host_shaping(host).change(HOST_INTERFACE)
+            script = f"set -e\n{self._long_round_trip()}tc -batch - <<END\n{shaping}END\n"
+            jobs[host.name] = (in_host(self.holders[host.name], ["sh"]), script)
+        run_each(jobs)
 
     def set_speeds(self, speeds: Mapping[int, float]) -> None:
         """Let links between switches run at other shares of their rate while the lab runs."""

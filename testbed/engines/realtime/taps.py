@@ -19,12 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from testbed.base.errors import CapabilityError, LabError
-from testbed.base.model import Ints, Longs, Octets
+from testbed.base.model import Bools, Ints, Longs, Octets
 from testbed.engines.lab.counters.socket_buffers import set_buffer
 from testbed.engines.lab.hosts.commands import in_network_of, run
-from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, vlan_interface
 from testbed.engines.realtime.segmentation import HELD, TCP_HEADERS
 from testbed.engines.realtime.shared_memory import attach
+from testbed.fabric.vlans.vlan_networks import VLAN_NETWORKS
 
 _TUN = Path("/dev/net/tun")
 _TUNSETIFF, _SIOCSIFHWADDR, _ETHERNET = 0x400454CA, 0x8924, 1
@@ -35,17 +36,12 @@ _HEAD, _ATTRIBUTE = struct.Struct("=IHHIIBBH"), struct.Struct("=HH")
 _CONFIG, _VERDICT_BATCH = 0x302, 0x303
 _COMMAND, _PARAMETERS, _LONGEST, _MASK, _FLAGS = 1, 2, 3, 4, 5
 _WHOLE = struct.pack("!I", 4)  # NFQA_CFG_F_GSO: large segments are not cut by the kernel
-# Numbers of netfilter's queues, whose packets come by one socket in their order.
-_TCP_QUEUE, _OTHERS = range(2)
+# Netfilter's queues go in pairs, one for each interface of a host; packets of all come by one socket in their order.
+_TCP_QUEUE, _OTHERS, _QUEUES = range(3)
 _MESSAGE = 0x10000 + 256  # bytes of one: a packet, and what is said of it
 _REQUEST, _ACKNOWLEDGE = 0x1, 0x5
 _PACKETS = 1 << 16
 _RECEIVE_BUFFER = 32 << 20
-# Drop, that is: take from netfilter, all packets of a queue up to a number, which stands in the last four bytes.
-_VERDICTS = b"".join(
-    _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, socket.htons(queue)) + _ATTRIBUTE.pack(12, 2) + bytes(8)
-    for queue in (_TCP_QUEUE, _OTHERS)
-)
 # Receivers' work is done by another processor than the one the model computes on; before the tap is made.
 _STEERING = Path("/proc/sys/net/core/rps_default_mask")
 
@@ -59,8 +55,19 @@ _AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 TAP, QUEUE, PART = 1, 2, 4  # bits of `ready`
 # Places in `control`. STALLED_NS is how long the loop was away, beyond what hosts' cards have ahead; WATCHDOG_NS the
 # laboratory time for which a node may be paused, 0 = for ever; MTU bytes of IP in a frame at most. The loop sleeps for
-# GRAIN ns at least, and FRAME_NS is the time of a full frame on the fastest link.
-STOP, REFUSED_BY_HOST, GRAIN, FRAME_NS, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, CONTROLS = range(11)
+# GRAIN ns at least, and FRAME_NS is the time of a full frame on the fastest link. VLAN_HOSTS masks the number of a host
+# in its addresses in networks of VLANs.
+(
+    STOP, REFUSED_BY_HOST, GRAIN, FRAME_NS, DEADLOCKED, EMPTY, WATCHDOG_NS, KICK, STALLED_NS, MTU, VLAN_HOSTS, CONTROLS,
+) = range(12)  # fmt: skip
+
+
+def _verdicts(queues: int) -> bytes:
+    """Drop, that is: take from netfilter, all packets of a queue up to a number, which stands in the last bytes."""
+    return b"".join(
+        _HEAD.pack(32, _VERDICT_BATCH, _REQUEST, 0, 0, 0, 0, socket.htons(queue)) + _ATTRIBUTE.pack(12, 2) + bytes(8)
+        for queue in range(queues)
+    )
 
 
 class HostPorts(NamedTuple):
@@ -78,22 +85,30 @@ class HostPorts(NamedTuple):
     message: Octets  # (H, B) what netfilter has said, with the packet that is cut
     held: Longs  # (H, HELD) about that packet, see segmentation.py
     segment: Longs  # (H,) bytes of a TCP's segment at most, as hosts have asked for
-    verdict: Octets  # (2, 32) what each of netfilter's queues is answered
+    vlans: Ints  # (H, N) VLAN that what comes by a pair of netfilter's queues is tagged with; -1 = by no tag
+    verdict: Octets  # (2 N, 32) what each of netfilter's queues is answered
+    answers: Bools  # (2 N,) room for which of them are to be
     control: Longs  # (CONTROLS,) what the loop is asked and tells
     zero: Longs  # (1,) ns of the monotonic clock at the model's time 0
     cycle: Ints  # (N,) nodes that wait for each other for ever, then -1
 
 
-def new_doors(hosts: int, nodes: int, mtu: int) -> HostPorts:
+def new_doors(hosts: int, nodes: int, mtu: int, vlans: Sequence[Sequence[int]] = (), vlan_hosts: int = 0) -> HostPorts:
     """Doors that are not open yet.
 
     Args:
         hosts: H.
         nodes: N of the model.
         mtu: bytes of IP in a frame at most.
+        vlans: those that each host has an interface in; none for hosts that do not tag.
+        vlan_hosts: mask of a host's number in its addresses in networks of VLANs.
     """
     control = np.zeros(CONTROLS, dtype=np.int64)
-    control[MTU] = mtu
+    control[MTU], control[VLAN_HOSTS] = mtu, vlan_hosts
+    of_queue = np.full((hosts, 1 + max(map(len, vlans), default=0)), -1, dtype=np.int32)
+    for host, own in enumerate(vlans):
+        of_queue[host, 1 : 1 + len(own)] = own
+    queues = _QUEUES * of_queue.shape[1]
     return HostPorts(
         epoll=-1,
         taps=np.full(hosts, -1, dtype=np.int32),
@@ -105,7 +120,11 @@ def new_doors(hosts: int, nodes: int, mtu: int) -> HostPorts:
         message=np.zeros((hosts, _MESSAGE), dtype=np.uint8),
         held=np.zeros((hosts, HELD), dtype=np.int64),
         segment=np.full(hosts, mtu - TCP_HEADERS, dtype=np.int64),
-        verdict=np.frombuffer(_VERDICTS, dtype=np.uint8).reshape(2, -1),
+        vlans=of_queue,
+        verdict=np.frombuffer(_verdicts(2 * of_queue.shape[1]), dtype=np.uint8)
+        .reshape(2 * of_queue.shape[1], -1)
+        .copy(),
+        answers=np.zeros(queues, dtype=np.bool_),
         control=control,
         zero=np.zeros(1, dtype=np.int64),
         cycle=np.full(nodes, -1, dtype=np.int32),
@@ -181,11 +200,12 @@ def _make_tap_opener(mac: str, receivers: int) -> Callable[[], int]:
     return make
 
 
-def open_queues(holders: Mapping[str, int]) -> list[int]:
+def open_queues(holders: Mapping[str, int], vlans: Mapping[str, Sequence[int]]) -> list[int]:
     """Let netfilter hold what each host sends to others.
 
     Args:
         holders: host → pid in its namespaces.
+        vlans: host → those that it has an interface in.
 
     Returns:
         a file descriptor each, in the order of the hosts; reading does not block.
@@ -194,28 +214,37 @@ def open_queues(holders: Mapping[str, int]) -> list[int]:
         LabError: this machine cannot.
     """
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda pid: in_network_of(pid, _queue_packets), holders.values()))
+        return list(
+            pool.map(lambda name: in_network_of(holders[name], lambda: _queue_packets(vlans.get(name, ()))), holders)
+        )
 
 
-def _queue_packets() -> int:
+def _queue_packets(vlans: Sequence[int]) -> int:
+    interfaces = [HOST_INTERFACE, *(vlan_interface(vlan) for vlan in vlans)]
     try:
         made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER)
         made.bind((0, 0))
         set_buffer(made, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-        for queue in (_TCP_QUEUE, _OTHERS):
+        for queue in range(_QUEUES * len(interfaces)):
             _configure(made, queue, _COMMAND, struct.pack("!BBH", 1, 0, socket.AF_INET))
             _configure(made, queue, _PARAMETERS, struct.pack("!IB", 0xFFFF, 2))
             _configure(made, queue, _LONGEST, struct.pack("!I", _PACKETS))
         # Of other packets the kernel makes the checksums, and cuts those that a program has joined (UDP_SEGMENT),
         # whose parts' length nobody else knows.
-        _configure(made, _TCP_QUEUE, _FLAGS, _WHOLE, _MASK, _WHOLE)
+        for pair in range(len(interfaces)):
+            _configure(made, _QUEUES * pair + _TCP_QUEUE, _FLAGS, _WHOLE, _MASK, _WHOLE)
     except OSError as error:
         raise LabError(f"{NO_QUEUE} ({error.strerror})") from error
     # Not with --queue-bypass. Whoever listens to the queue also holds the tap, so without a listener there is no
     # interface either. Were the queue alone lost, packets would come by the tap, hosts would feel no pause, and nobody
     # would notice; so they are lost, and the next ping finds it.
-    rule = "-A POSTROUTING -d 10.0.0.0/8 -o {} {} -j NFQUEUE --queue-num {}\n"
-    rules = (rule.format(HOST_INTERFACE, *one) for one in (("-p tcp", _TCP_QUEUE), ("! -p tcp", _OTHERS)))
+    rule = "-A POSTROUTING -d {} -o {} {} -j NFQUEUE --queue-num {}\n"
+    rules = [
+        rule.format(network, name, protocol, _QUEUES * pair + queue)
+        for pair, name in enumerate(interfaces)
+        for network in (("10.0.0.0/8", str(VLAN_NETWORKS)) if pair else ("10.0.0.0/8",))
+        for protocol, queue in (("-p tcp", _TCP_QUEUE), ("! -p tcp", _OTHERS))
+    ]
     run(["iptables-restore", "-w", "--noflush"], "*mangle\n" + "".join(rules) + "COMMIT\n")
     return made.detach()
 

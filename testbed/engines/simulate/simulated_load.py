@@ -9,7 +9,7 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.ethernet import GAP, PREAMBLE, VLAN_TAG
-from testbed.base.model import Floats, Longs, Sample
+from testbed.base.model import Floats, HostTaggedPlan, Longs, Sample
 from testbed.dataplane.kernels.packets_state import PacketState, PacketTcp
 from testbed.dataplane.predict import TcpLoad, Transport, tcp_goodput, transport
 from testbed.engines.simulate.detail_levels import packet_network
@@ -221,18 +221,35 @@ class SimulatedLoad:
         return found if uneven is None else [*found, self._sample("link_imbalance", uneven, "", labels, expected)]
 
 
+def edge_tag(plan: Plan) -> int:
+    """Bytes of the tag that frames have on hosts' links.
+
+    Raises:
+        InputError: some hosts tag and some do not, and the simulator has frames of one length on these links.
+    """
+    if not isinstance(plan.vlans, HostTaggedPlan):
+        return 0
+    if not plan.vlans.tagging.all():
+        sentence = (
+            "leaves hosts without tags among others, and the simulator gives all hosts' links frames of one length; "
+            "leave it out, or run it on engine: realtime"
+        )
+        raise InputError.one("assignment.untagged", sentence, plan.scenario.source)
+    return VLAN_TAG
+
+
 def _network(plan: Plan, spec: Iperf3, wire: Transport, connections: int) -> PacketNetwork:
     """What runs of a load start from.
 
     Raises:
         InputError: all that is wrong, by keys of the scenario.
     """
-    edge_frame = wire.forward - PREAMBLE - GAP  # before a switch has tagged it
-    frame = edge_frame + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
+    edge_frame = wire.forward - PREAMBLE - GAP + edge_tag(plan)  # before a switch has tagged it
+    frame = wire.forward - PREAMBLE - GAP + (VLAN_TAG if plan.vlans.tagged_trunks else 0)
     settings = settings_of(plan.scenario, frame, spec.pattern)
     links, tcp = plan.scenario.links, None
     if spec.protocol == "tcp":
-        ack = int(wire.ack) - PREAMBLE - GAP
+        ack = int(wire.ack) - PREAMBLE - GAP + edge_tag(plan)
         tcp = TcpFrames(ack + settings.frame - edge_frame, ack, connections, links.queue_frames)
     try:
         problems = packet_problems(settings, 1) or fabric_problems(

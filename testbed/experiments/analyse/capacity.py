@@ -74,8 +74,7 @@ def _unit_entries(topology: Topology, vlans: VlanPlan, entries: Longs) -> Longs:
     from testbed.fabric.kernels import vlans as kernels
 
     start, leaving = leaving_channels(topology)
-    sends = np.zeros((vlans.vlan_count, count), dtype=bool)
-    sends[vlans.pvid, topology.host_switch] = True
+    sends = vlans.senders(topology)
     one = (hosts_on > 0).astype(np.int32)
     return kernels.entry_counts(
         sends, vlans.tagged_links, start, leaving, topology.channel_target, one, vlans.entry_rule == "all"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.errors import InputError, Problem, did_you_mean
-from testbed.base.model import Entries, LocalPlan, Rule, Topology, VlanPlan
+from testbed.base.model import Entries, HostTaggedPlan, LocalPlan, Rule, Topology, VlanPlan
 from testbed.experiments.analyse.channel_load import shortest_hops
 from testbed.experiments.analyse.why_not_shorter import Shorter, shorter_path
 from testbed.fabric.openflow.compile import compile_rules
@@ -111,7 +111,8 @@ def _steps(plan: Plan, source: int, destination: int, taken: Sequence[int]) -> t
     layered = isinstance(plan.vlans, LocalPlan) and plan.vlans.kind == "openflow"
     channels = max(len(topology.channel_source), 1)
     rules = _rules(plan, source, destination)
-    visits = matched_rules(topology, rules, source, destination, plan.bundles, plan.groups)
+    tag = plan.vlans.host_tag(source, destination)
+    visits = matched_rules(topology, rules, source, destination, plan.bundles, plan.groups, tag)
     at, in_port, came_from = (
         int(topology.host_switch[source]),
         int(topology.host_port[source]),
@@ -133,7 +134,7 @@ def _steps(plan: Plan, source: int, destination: int, taken: Sequence[int]) -> t
                 goes_to=topology.host_name(after) if last else topology.switch_name(after),
                 channel="" if last else topology.channel_name(channel),
                 layer=hop // channels if layered and not last else None,
-                vlan=_vlan(plan.vlans, source, arrived),
+                vlan=_vlan(plan.vlans, source, destination, arrived),
                 rules=tuple(format_rule(rule) for rule in met),
             )
         )
@@ -142,10 +143,10 @@ def _steps(plan: Plan, source: int, destination: int, taken: Sequence[int]) -> t
     return tuple(steps)
 
 
-def _vlan(vlans: VlanPlan | LocalPlan, source: int, arrived: int) -> int | None:
-    """Identifier of the VLAN of a frame of host `source` that came by a virtual channel, or from the host (-1)."""
+def _vlan(vlans: VlanPlan | LocalPlan, source: int, destination: int, arrived: int) -> int | None:
+    """Identifier of the VLAN of a frame of a pair that came by a virtual channel, or from the host (-1)."""
     if isinstance(vlans, VlanPlan):
-        return int(vlans.vlan_ids[vlans.pvid[source]])
+        return int(vlans.vlan_ids[vlans.vlan_between(source, destination)])
     local = int(vlans.host_vlan[source] if arrived < 0 else vlans.channel_vlan[arrived])
     return int(vlans.vlan_id[local]) if local >= 0 else None
 
@@ -162,8 +163,9 @@ def _rules(plan: Plan, source: int, destination: int) -> tuple[Rule, ...]:
             entry_hop=vlans.entry_hop[wanted],
         )
         return compile_rules(topology, few, bundles)
-    vlan = int(vlans.pvid[source])
-    one = VlanPlan(
+    vlan = vlans.vlan_between(source, destination)
+    one = dataclasses.replace(
+        vlans,
         vlan_ids=vlans.vlan_ids[vlan : vlan + 1],
         pvid=np.zeros_like(vlans.pvid),
         tagged_links=vlans.tagged_links[vlan : vlan + 1],
@@ -171,6 +173,10 @@ def _rules(plan: Plan, source: int, destination: int) -> tuple[Rule, ...]:
         entry_rule="listed",
         entries=_entries(topology, vlans, vlan, destination),
     )
+    if isinstance(one, HostTaggedPlan):
+        one = dataclasses.replace(
+            one, pair_vlan=np.zeros_like(one.pair_vlan), tagged_hosts=one.tagged_hosts[vlan : vlan + 1]
+        )
     of_others = {
         (int(switch), int(port)) for switch, port in zip(topology.host_switch, topology.host_port, strict=True)
     } - {(int(topology.host_switch[source]), int(topology.host_port[source]))}
@@ -191,7 +197,7 @@ def _entries(topology: Topology, vlans: VlanPlan, vlan: int, host: int) -> Entri
         from testbed.fabric.kernels.vlans import used_entries
 
         start, leaving = leaving_channels(topology)
-        senders = np.unique(topology.host_switch[vlans.pvid == vlan])
+        senders = np.flatnonzero(vlans.senders(topology)[vlan]).astype(np.int32)
         end = topology.host_switch[host : host + 1]
         listed = used_entries(
             senders, vlans.tagged_links[vlan], start, leaving, topology.channel_target, end, vlans.entry_rule == "all"

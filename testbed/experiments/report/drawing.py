@@ -104,14 +104,14 @@ def _use_words(use: LinkUse | None) -> str:
 
 
 def draw_vlans(topology: Topology, vlans: VlanPlan, prefix: str) -> str:
-    """Return one panel a VLAN as SVG, at most MAX_PANELS: its links and its PVID's hosts coloured."""
+    """Return one panel a VLAN as SVG, at most MAX_PANELS: its links and the hosts that send in it coloured."""
     place = layout(topology)
     count = min(vlans.vlan_count, MAX_PANELS)
     columns = _columns(place, count)
     unit = min(_BIGGEST_UNIT * 0.6, (PAGE_WIDTH / columns - _GAP) / place.width)
     panels = []
     for vlan in range(count):
-        colour, members, own = TREES[vlan % len(TREES)], vlans.tagged_links[vlan], vlans.pvid == vlan
+        colour, members, own = TREES[vlan % len(TREES)], vlans.tagged_links[vlan], vlans.sending_hosts(vlan)
         strokes = [
             Stroke(np.flatnonzero(~members).tolist(), width=0.8, gid=f"vlan-{vlan}-rest"),
             Stroke(np.flatnonzero(members).tolist(), colour, 3.0, gid=f"vlan-{vlan}-tree"),

@@ -134,8 +134,8 @@ def trees(topology: Topology, vlans: VlanPlan) -> Sheet:
     """Links and hosts of each VLAN."""
     rows = []
     for number, vlan in enumerate(vlans.vlan_ids.tolist()):
-        hosts = [topology.host_name(int(host)) for host in np.flatnonzero(vlans.pvid == number)]
+        hosts = [topology.host_name(int(host)) for host in np.flatnonzero(vlans.sending_hosts(number))]
         members = np.flatnonzero(vlans.tagged_links[number]).tolist()
         names = [topology.channel_name(2 * link).replace("→", "–") for link in members]
         rows.append((f"{vlan}", ", ".join(hosts), ", ".join(names)))
-    return sheet("VLANs", ("VLAN", "hosts with this PVID", "links of its tree"), rows)
+    return sheet("VLANs", ("VLAN", "hosts that send in it", "links of its tree"), rows)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import cast
 
 from testbed.base.errors import CapabilityError, InputError, Problem, argument
+from testbed.base.model import HostTaggedPlan
 from testbed.engines.machines import worker
 from testbed.engines.machines.build import build_over, what_is_missing, what_jobs_miss, what_shares_miss
 from testbed.engines.machines.fabric_client import FabricClient, Machines
@@ -23,12 +24,18 @@ from testbed.planning import Plan
 
 def problems_of(plan: Plan) -> list[Problem]:
     """What of a scenario a fabric over several machines cannot have, each at its key."""
-    scenario = plan.scenario
-    if scenario.engine == "ovs":
-        return []
+    scenario, found = plan.scenario, []
     remedy = f"run it on one machine, without {argument('machines')}"
-    sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {remedy}"
-    return [Problem("engine", sentence, scenario.source)]
+    if scenario.engine != "ovs":
+        sentence = f"is {scenario.engine}, and over several machines there is Open vSwitch only; {remedy}"
+        found.append(Problem("engine", sentence, scenario.source))
+    if isinstance(plan.vlans, HostTaggedPlan):
+        sentence = (
+            "is host_tagged, and over several machines hosts have no interfaces in VLANs; use fixed, in which switches "
+            f"tag, or {remedy}"
+        )
+        found.append(Problem("assignment.kind", sentence, scenario.source))
+    return found
 
 
 def _find_missing(machines: Machines, plan: Plan, progress: Progress) -> Prerequisites:

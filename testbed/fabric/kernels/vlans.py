@@ -11,7 +11,8 @@ LOST, AS_WANTED, OTHER_WAY = 0, 1, 2
 
 
 @jit_unless_small
-def _root(parent: Ints, node: int) -> int:
+def find_root(parent: Ints, node: int) -> int:
+    """The root of a node's part (union-find); `parent` is shortened on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
         node = parent[node]
@@ -36,12 +37,12 @@ def loops_and_parts(tagged: Bools, links: Ints, switches: int, first: int) -> tu
             parent[switch] = switch
         for link in range(len(links)):
             if tagged[vlan, link]:
-                a, b = _root(parent, links[link, 0]), _root(parent, links[link, 1])
+                a, b = find_root(parent, links[link, 0]), find_root(parent, links[link, 1])
                 if a == b:
                     loops[vlan] = True
                 parent[a] = b
         for switch in range(switches):
-            connected[vlan, switch] = _root(parent, switch) == _root(parent, first)
+            connected[vlan, switch] = find_root(parent, switch) == find_root(parent, first)
     return loops, connected
 
 

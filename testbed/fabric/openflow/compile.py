@@ -8,7 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from testbed.base.model import Bundles, Group, LearningPlan, LocalPlan, Rule, Topology, VlanPlan, host_mac
+from testbed.base.model import (
+    Bundles,
+    Group,
+    HostTaggedPlan,
+    LearningPlan,
+    LocalPlan,
+    Rule,
+    Topology,
+    VlanPlan,
+    host_mac,
+)
 from testbed.fabric.openflow.admission import FILTERS, filter_rules
 from testbed.fabric.openflow.compile_local import compile_local, count_local_rules
 from testbed.fabric.openflow.oracle import Frame, Oracle
@@ -48,7 +58,10 @@ def count_rules(topology: Topology, vlans: VlanPlan | LocalPlan, bundles: Bundle
     trunks, floods = 2 * int(vlans.tagged_links.sum()), int(vlans_on_switches(topology, vlans).sum())
     if isinstance(vlans, LearningPlan):
         return beside + topology.host_count * (1 + vlans.vlan_count) + trunks + floods
-    return beside + topology.host_count + trunks + int(entry_counts(topology, vlans).sum()) + floods
+    admitted = topology.host_count
+    if isinstance(vlans, HostTaggedPlan):
+        admitted = int((~vlans.tagging).sum()) + int(vlans.tagged_hosts.sum())
+    return beside + admitted + trunks + int(entry_counts(topology, vlans).sum()) + floods
 
 
 def _compile_fixed(topology: Topology, vlans: VlanPlan) -> list[Rule]:
@@ -64,16 +77,31 @@ def _compile_fixed(topology: Topology, vlans: VlanPlan) -> list[Rule]:
 
 
 def _host_ports(topology: Topology, vlans: VlanPlan) -> list[Rule]:
+    tagging = vlans.tagging if isinstance(vlans, HostTaggedPlan) else np.zeros(topology.host_count, dtype=bool)
     return [
-        Rule(
-            int(topology.host_switch[host]),
-            INGRESS.number,
-            Priority.ADMIT,
-            (("in_port", int(topology.host_port[host])), ("dl_vlan", UNTAGGED)),
-            (("push_vlan", int(vlans.vlan_ids[vlans.pvid[host]])), ("goto_table", FORWARDING.number)),
-        )
-        for host in range(topology.host_count)
+        *_tagged_host_ports(topology, vlans),
+        *(_port_with_pvid(topology, vlans, host) for host in np.flatnonzero(~tagging).tolist()),
     ]
+
+
+def _tagged_host_ports(topology: Topology, vlans: VlanPlan) -> Iterator[Rule]:
+    """What hosts that tag are let send: frames of the VLANs that their port is a tagged member of."""
+    if not isinstance(vlans, HostTaggedPlan):
+        return
+    for vlan, host in zip(*vlans.tagged_hosts.nonzero(), strict=True):
+        match = (("in_port", int(topology.host_port[host])), ("dl_vlan", int(vlans.vlan_ids[vlan])))
+        to = (("goto_table", FORWARDING.number),)
+        yield Rule(int(topology.host_switch[host]), INGRESS.number, Priority.ADMIT, match, to)
+
+
+def _port_with_pvid(topology: Topology, vlans: VlanPlan, host: int) -> Rule:
+    return Rule(
+        int(topology.host_switch[host]),
+        INGRESS.number,
+        Priority.ADMIT,
+        (("in_port", int(topology.host_port[host])), ("dl_vlan", UNTAGGED)),
+        (("push_vlan", int(vlans.vlan_ids[vlans.pvid[host]])), ("goto_table", FORWARDING.number)),
+    )
 
 
 def _trunk_ports(topology: Topology, vlans: VlanPlan) -> list[Rule]:
@@ -100,6 +128,9 @@ def _floods(topology: Topology, vlans: VlanPlan) -> list[Rule]:
     for vlan, link in zip(*vlans.tagged_links.nonzero(), strict=True):
         for channel in (2 * int(link), 2 * int(link) + 1):
             trunks[int(vlan), int(topology.channel_source[channel])].append(int(topology.out_port[channel]))
+    if isinstance(vlans, HostTaggedPlan):
+        for vlan, host in zip(*vlans.tagged_hosts.nonzero(), strict=True):
+            trunks[int(vlan), int(topology.host_switch[host])].append(int(topology.host_port[host]))
     edges: dict[tuple[int, int], list[int]] = defaultdict(list)
     for vlan, host in zip(*vlans.untagged_hosts.nonzero(), strict=True):
         edges[int(vlan), int(topology.host_switch[host])].append(int(topology.host_port[host]))
@@ -114,15 +145,19 @@ def _floods(topology: Topology, vlans: VlanPlan) -> list[Rule]:
 
 
 def entry_rules(topology: Topology, vlans: VlanPlan) -> list[Rule]:
-    """A rule for each entry: the port that leads to a host in a VLAN; a host port sends untagged."""
+    """A rule for each entry: the port that leads to a host in a VLAN; without the tag, unless the host takes tags."""
     macs = [host_mac(host) for host in range(topology.host_count)]
-    host_ports = set(zip(topology.host_switch.tolist(), topology.host_port.tolist(), strict=True))
+    strips = {
+        (int(topology.host_switch[host]), int(topology.host_port[host]))
+        for host in range(topology.host_count)
+        if not vlans.takes_tags(host)
+    }
     rules = []
     entries = entries_of(topology, vlans)
     columns = (vlans.vlan_ids[entries.vlan], entries.switch, entries.host, entries.port)
     for vlan_id, switch, host, port in zip(*(column.tolist() for column in columns), strict=True):
         send: tuple[tuple[str, int], ...] = (("output", port),)
-        if (switch, port) in host_ports:
+        if (switch, port) in strips:
             send = (("pop_vlan", 0), *send)
         match = (("dl_vlan", vlan_id), ("dl_dst", macs[host]))
         rules.append(Rule(switch, FORWARDING.number, Priority.STATIC_ENTRY, match, send))

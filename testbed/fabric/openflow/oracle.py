@@ -264,16 +264,17 @@ def matched_rules(
     destination: int,
     bundles: Bundles | None = None,
     groups: Iterable[Group] = (),
+    tag: int | None = None,
 ) -> list[list[Rule]]:
     """Let host `source` send one frame to host `destination` and note what it matches.
 
-    Of a bundle it takes the first member.
+    Of a bundle it takes the first member. `tag` is the VLAN that the host itself tags the frame with, if it does.
 
     Returns:
         for each switch the frame comes to, one after the other, the rule of each table that it matched.
     """
     tracing = _TracingOracle(topology, rules, bundles, groups)
-    tracing.unicast(source, destination)
+    tracing.send(source, host_mac(destination), UNTAGGED if tag is None else tag)
     visits: list[list[Rule]] = []
     for rule in tracing.matched:
         if rule.table == INGRESS.number:

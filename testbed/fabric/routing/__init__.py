@@ -17,6 +17,7 @@ from testbed.fabric.routing import (
     lturn,
     north_last,
     nue,
+    partially_balanced,
     segment_based,
     shortest_trees,
     spb,
@@ -43,6 +44,13 @@ class RoutingKind:
 ROUTINGS: dict[str, RoutingKind] = {
     "dor": RoutingKind(
         dimension_order.DorOptions, dimension_order.route_dor, "dimension order; mesh, torus, hypercube, ring"
+    ),
+    "partially_balanced": RoutingKind(
+        partially_balanced.PartiallyBalancedOptions,
+        partially_balanced.route_partially_balanced,
+        "shortest paths in half as many trees; mesh, torus",
+        assignment="host_tagged",
+        deadlock_free=False,
     ),
     "fat_tree": RoutingKind(
         fat_tree.FatTreeOptions, fat_tree.route_fat_tree, "up and down, keyed by source, in-port or destination"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.base.errors import InputError
-from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
+from testbed.base.model import HostTaggedPlan, LocalPlan, Routes, Topology, VlanPlan
 from testbed.fabric.transition.check import transition_deadlock, transition_problems
 from testbed.fabric.transition.local_transition import local_successor, make_local_transition
 from testbed.fabric.transition.member_steps import make_member_transition, member_transition_problems
@@ -38,7 +38,8 @@ def transition_between(
         InputError: there is no way without loss between VLANs of these kinds, or from one of these plans to the other.
     """
     (_, before), (_, after) = old, new
-    if isinstance(before, VlanPlan) and isinstance(after, VlanPlan):
+    hosts_tag = isinstance(before, HostTaggedPlan) or isinstance(after, HostTaggedPlan)
+    if isinstance(before, VlanPlan) and isinstance(after, VlanPlan) and not hosts_tag:
         return make_transition(topology, before, after, on=on, off=off)
     if isinstance(before, LocalPlan) and isinstance(after, LocalPlan) and before.kind == after.kind == "renamed":
         return make_local_transition(topology, (old[0], before), (new[0], after), on=on, off=off)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.base.model import Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
+from testbed.base.model import HostTaggedPlan, Ints, LocalPlan, Routes, SwitchModel, Topology, Violation, VlanPlan
 from testbed.fabric.verify.deadlock import DEADLOCK, check_routes, find_deadlock
 from testbed.fabric.verify.delivery import check_delivery, check_tree_delivery, dependencies, walk
 from testbed.fabric.verify.limits import check_limits, check_local_limits, check_model_tables
 from testbed.fabric.verify.local_delivery import check_local_delivery
 from testbed.fabric.verify.local_vlans import check_arrivals, check_flood, list_malformed
-from testbed.fabric.verify.membership import check_entries, check_members, check_trees
+from testbed.fabric.verify.membership import check_entries, check_members, check_tagging, check_trees
 from testbed.fabric.verify.next_hop_choices import check_choices, check_chosen
 from testbed.fabric.verify.tree_routes import check_tree_routes
+from testbed.fabric.vlans.mac_entries import entries_of
 
 __all__ = ["DEADLOCK", "verify"]
 
@@ -44,13 +45,15 @@ def _check_vlans(
     found = [
         *check_limits(topology, vlans, model),
         *check_members(topology, vlans),
+        *check_tagging(topology, vlans),
         *check_trees(topology, vlans),
     ]
-    if vlans.entries is None:
+    if vlans.entries is None and not isinstance(vlans, HostTaggedPlan):
         delivery, taken = check_tree_delivery(topology, routes, vlans)
     else:
-        found += check_entries(topology, vlans, vlans.entries)
-        steps = walk(topology, vlans, vlans.entries)
+        entries = entries_of(topology, vlans)
+        found += check_entries(topology, vlans, entries)
+        steps = walk(topology, vlans, entries)
         delivery, taken = check_delivery(topology, routes, steps), dependencies(topology, steps)
     return found + delivery, taken
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from testbed.base.model import Bools, Codes, Entries, Ints, Longs, Routes, Topology, Violation, VlanPlan
+from testbed.base.model import Bools, Codes, Entries, HostTaggedPlan, Ints, Longs, Routes, Topology, Violation, VlanPlan
 from testbed.fabric.routing.channel_lookup import leaving_channels, leaving_slots
 from testbed.fabric.routing.paths import all_paths, destination_keys, key_switches, path, source_keys
 from testbed.fabric.routing.relation import Conflict, as_source_trees
@@ -30,7 +30,7 @@ class Walk:
     source: Ints  # (P,) host of each pair
     destination: Ints  # (P,) host of each pair
     hops: Ints  # (steps, P) channel taken in each step, -1 once the frame has arrived or is lost
-    delivered: Bools  # (P,) the frame reached its destination, untagged
+    delivered: Bools  # (P,) the frame reached its destination, untagged unless that tags
 
 
 def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:
@@ -39,9 +39,9 @@ def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:
     source, destination = (a.astype(np.int32) for a in np.nonzero(~np.eye(hosts, dtype=bool)))
     table, ports = _entry_table(topology, entries)
     port_meaning = _port_meaning(topology)
-    vlan = vlans.pvid[source].astype(np.int64)
+    vlan, passes = _sent_in(vlans, source, destination), _passing_ports(topology, vlans)
     at = topology.host_switch[source].astype(np.int64)
-    on_way = vlans.untagged_hosts[vlans.pvid[source], source]  # ingress filtering at the host port
+    on_way = passes[vlan, source]  # ingress filtering at the host port
     delivered = np.zeros(len(source), dtype=bool)
     hops: list[Ints] = []
     for _ in range(switches + 1):
@@ -56,7 +56,7 @@ def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:
         to_host = meaning < 0
         target = -meaning - 1
         arrived = to_host & (target == destination)
-        arrived[arrived] = vlans.untagged_hosts[vlan[arrived], destination[arrived]]
+        arrived[arrived] = passes[vlan[arrived], destination[arrived]]
         delivered |= arrived
         channel = np.where(meaning > 0, meaning - 1, -1).astype(np.int32)
         member = channel >= 0
@@ -67,6 +67,23 @@ def walk(topology: Topology, vlans: VlanPlan, entries: Entries) -> Walk:
         at[member] = topology.channel_target[channel[member]]
     stacked = np.stack(hops) if hops else np.zeros((0, len(source)), dtype=np.int32)
     return Walk(source, destination, stacked, delivered)
+
+
+def _sent_in(vlans: VlanPlan, source: Ints, destination: Ints) -> Longs:
+    """(P,) VLAN of each pair's frames: the one that the host tags them with, or its port's PVID."""
+    if not isinstance(vlans, HostTaggedPlan):
+        return vlans.pvid[source].astype(np.int64)
+    chosen = vlans.pair_vlan[source, destination]
+    return np.where(vlans.tagging[source], chosen, vlans.pvid[source]).astype(np.int64)
+
+
+def _passing_ports(topology: Topology, vlans: VlanPlan) -> Bools:
+    """(V, H) True where frames of a VLAN pass a host's port as the host sends and takes them, tagged or untagged."""
+    shape = vlans.vlan_count, topology.host_count
+    if isinstance(vlans, HostTaggedPlan):
+        found: Bools = np.where(vlans.tagging, vlans.tagged_hosts, vlans.untagged_hosts)
+        return found
+    return np.broadcast_to(vlans.untagged_hosts, shape)
 
 
 def _entry_table(topology: Topology, entries: Entries) -> tuple[npt.NDArray[np.int64], Ints]:

@@ -4,24 +4,66 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.base.model import Entries, Topology, Violation, VlanPlan
+from testbed.base.model import Entries, HostTaggedPlan, Topology, Violation, VlanPlan
 
 
 def check_members(topology: Topology, vlans: VlanPlan) -> list[Violation]:
-    """Each host port must be an untagged member of its own PVID and of every VLAN it can be sent to in."""
+    """The port of a host without tags must be an untagged member of its PVID, and of all VLANs it can be sent to in."""
     found = []
-    in_use = np.unique(vlans.pvid)
+    if isinstance(vlans, HostTaggedPlan):
+        untagged = np.flatnonzero(~vlans.tagging)
+        in_use = np.unique(vlans.pair_vlan[~np.eye(topology.host_count, dtype=bool)])
+    else:
+        untagged, in_use = np.arange(topology.host_count), np.unique(vlans.pvid)
+    members = np.broadcast_to(vlans.untagged_hosts, (vlans.vlan_count, topology.host_count))
     for vlan in in_use.tolist():
-        for host in np.flatnonzero(~vlans.untagged_hosts[vlan]).tolist():
+        for host in untagged[~members[vlan, untagged]].tolist():
             name = topology.host_name(host)
             found.append(
                 Violation(
                     "members",
                     f"the port of {name} is not an untagged member of VLAN {vlans.vlan_ids[vlan]}, "
-                    f"so frames of hosts with that PVID never reach it",
+                    f"so frames of hosts that send in it never reach it",
                     (name,),
                 )
             )
+    return found
+
+
+def check_tagging(topology: Topology, vlans: VlanPlan) -> list[Violation]:
+    """A host must have each VLAN that it tags with, and be sent nothing without a tag; other hosts send in one VLAN."""
+    if not isinstance(vlans, HostTaggedPlan):
+        return []
+    found, tagging = [], vlans.tagging
+    for host in range(topology.host_count):
+        name, others = topology.host_name(host), np.arange(topology.host_count) != host
+        used = np.unique(vlans.pair_vlan[host, others])
+        if not tagging[host]:
+            stray = used[used != vlans.pvid[host]].tolist()
+            if stray:
+                sentence = (
+                    f"{name} does not tag, so all it sends is in VLAN {vlans.vlan_ids[vlans.pvid[host]]}, its port's "
+                    f"PVID, and paths of it are in VLAN {vlans.vlan_ids[stray[0]]}"
+                )
+                found.append(Violation("tagging", sentence, (name,)))
+            continue
+        for vlan in used[~vlans.tagged_hosts[used, host]].tolist():
+            sentence = (
+                f"{name} tags with VLAN {vlans.vlan_ids[vlan]}, of which its port is no tagged member; what it sends "
+                "there is dropped"
+            )
+            found.append(Violation("tagging", sentence, (name,)))
+        for vlan in np.flatnonzero(vlans.untagged_hosts[:, host]).tolist():
+            sentence = (
+                f"the port of {name} is an untagged member of VLAN {vlans.vlan_ids[vlan]}, and {name} has tagged "
+                "interfaces alone"
+            )
+            found.append(Violation("tagging", sentence, (name,)))
+        received = np.unique(vlans.pair_vlan[others, host])
+        for vlan in received[~vlans.tagged_hosts[received, host]].tolist():
+            if vlan not in used:
+                sentence = f"{name} is sent to in VLAN {vlans.vlan_ids[vlan]}, of which its port is no tagged member"
+                found.append(Violation("tagging", sentence, (name,)))
     return found
 
 
@@ -65,7 +107,7 @@ def check_entries(topology: Topology, vlans: VlanPlan, entries: Entries) -> list
     for vlan in range(vlans.vlan_count):
         channels = np.flatnonzero(np.repeat(vlans.tagged_links[vlan], 2))
         member[vlan, topology.channel_source[channels], topology.out_port[channels]] = True
-        hosts = np.flatnonzero(vlans.untagged_hosts[vlan])
+        hosts = np.flatnonzero(np.broadcast_to(vlans.member_hosts[vlan], (topology.host_count,)))
         member[vlan, topology.host_switch[hosts], topology.host_port[hosts]] = True
     legal = (entries.port >= 0) & (entries.port < ports)
     inside = legal.copy()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.model import LocalPlan, Routes, Topology, VlanPlan
-from testbed.fabric.vlans import fixed, openflow, renamed, static_fdb, without_tables
+from testbed.fabric.vlans import fixed, host_tagged, openflow, renamed, static_fdb, without_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,11 @@ class AssignmentKind:
 
 ASSIGNMENTS: dict[str, AssignmentKind] = {
     "fixed": AssignmentKind(fixed.FixedOptions, fixed.assign_fixed, "one VLAN a distinct source tree, PVID a host"),
+    "host_tagged": AssignmentKind(
+        host_tagged.HostTaggedOptions,
+        host_tagged.assign_host_tagged,
+        "hosts tag: an 802.1Q interface a VLAN, chosen by destination",
+    ),
     "renamed": AssignmentKind(
         renamed.RenamedOptions, renamed.assign_renamed, "VLANs inside each switch, PVID a port, untagged links"
     ),

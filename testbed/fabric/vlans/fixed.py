@@ -50,27 +50,36 @@ def assign_fixed(topology: Topology, routes: Routes, options: FixedOptions) -> V
     trees = as_source_trees(topology, routes)
     if isinstance(trees, Conflict):
         raise refusal("fixed", topology, trees, _REMEDY)
-    vlan_links, vlan_of_tree = _vlans_of_trees(_tree_links(topology, trees))
+    vlan_links, vlan_of_tree = merge_trees(tree_links(topology, trees))
     count = len(vlan_links)
+    vlan_ids = vlan_identifiers(count, options.first_vlan)
+    pvid = vlan_of_tree[trees.host_tree].astype(np.int32)
+    untagged_hosts = np.ones((count, topology.host_count), dtype=bool)  # Step 6
+    if options.registration == "learning":
+        return LearningPlan(vlan_ids, pvid, vlan_links, untagged_hosts, "all", ageing=options.ageing)
+    return VlanPlan(vlan_ids, pvid, vlan_links, untagged_hosts, options.entries)  # vlan_links: Step 4
+
+
+def vlan_identifiers(count: int, first: int) -> Ints:
+    """(count,) identifiers of VLANs of the whole fabric, from `first` on.
+
+    Raises:
+        InputError: 802.1Q has not so many.
+    """
     if count > LAST_VLAN_ID:
         raise InputError.one(
             "topology",
             f"needs {count} VLANs with this routing and 802.1Q has {LAST_VLAN_ID}; make it smaller, or for a torus set "
             "parallel_links: 2 and routing.ring: two_trees",
         )
-    last = options.first_vlan + count - 1
+    last = first + count - 1
     if last > LAST_VLAN_ID:
         raise InputError.one(
             "assignment.first_vlan",
-            f"{count} VLANs from {options.first_vlan} on end at {last}; 802.1Q has identifiers up to "
+            f"{count} VLANs from {first} on end at {last}; 802.1Q has identifiers up to "
             f"{LAST_VLAN_ID}, so start at {LAST_VLAN_ID - count + 1} or lower",
         )
-    vlan_ids = np.arange(options.first_vlan, options.first_vlan + count, dtype=np.int32)
-    pvid = vlan_of_tree[trees.host_tree].astype(np.int32)
-    untagged_hosts = np.ones((count, topology.host_count), dtype=bool)  # Step 6
-    if options.registration == "learning":
-        return LearningPlan(vlan_ids, pvid, vlan_links, untagged_hosts, "all", ageing=options.ageing)
-    return VlanPlan(vlan_ids, pvid, vlan_links, untagged_hosts, options.entries)  # vlan_links: Step 4
+    return np.arange(first, first + count, dtype=np.int32)
 
 
 def _check_learning(options: FixedOptions) -> None:
@@ -85,15 +94,15 @@ def _check_learning(options: FixedOptions) -> None:
         raise InputError.one("assignment.ageing", sentence)
 
 
-def _tree_links(topology: Topology, routes: Routes) -> Bools:
-    """(T, L) links of each source tree (Step 1)."""
+def tree_links(topology: Topology, routes: Routes) -> Bools:
+    """(T, L) links of each tree of routes (Step 1)."""
     links = np.zeros((len(routes.tree_channel), topology.link_count), dtype=bool)
     for tree, channel in enumerate(routes.tree_channel):
         links[tree, channel[channel >= 0] // 2] = True
     return links
 
 
-def _vlans_of_trees(trees: Bools) -> tuple[Bools, Ints]:
+def merge_trees(trees: Bools) -> tuple[Bools, Ints]:
     """Steps 2 and 3: (V, L) links of each VLAN, (T,) VLAN of each tree; a tree joins one that includes it."""
     packed = np.packbits(trees, axis=1)  # eight links a byte compare faster
     index_of: dict[bytes, int] = {}

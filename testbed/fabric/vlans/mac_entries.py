@@ -23,8 +23,9 @@ def entries_of(topology: Topology, vlans: VlanPlan) -> Entries:
     by_end = np.argsort(of_host, kind="stable")
     first = np.searchsorted(of_host[by_end], np.arange(len(ends) + 1))
     columns: list[list[np.ndarray]] = [[], [], [], []]  # type: ignore[type-arg]
+    sends = vlans.senders(topology)
     for vlan in range(vlans.vlan_count):
-        sources = np.unique(topology.host_switch[vlans.pvid == vlan])
+        sources = np.flatnonzero(sends[vlan]).astype(np.int32)
         rows = used_entries(
             sources, vlans.tagged_links[vlan], start, leaving, topology.channel_target, ends, vlans.entry_rule == "all"
         )
@@ -45,8 +46,7 @@ def entry_counts(topology: Topology, vlans: VlanPlan) -> Longs:
     from testbed.fabric.kernels import vlans as kernels
 
     start, leaving = leaving_channels(topology)
-    sends = np.zeros((vlans.vlan_count, topology.switch_count), dtype=bool)
-    sends[vlans.pvid, topology.host_switch] = True
+    sends = vlans.senders(topology)
     hosts_on = np.bincount(topology.host_switch, minlength=topology.switch_count).astype(np.int32)
     return kernels.entry_counts(
         sends, vlans.tagged_links, start, leaving, topology.channel_target, hosts_on, vlans.entry_rule == "all"
@@ -58,5 +58,5 @@ def vlans_on_switches(topology: Topology, vlans: VlanPlan) -> Bools:
     present = np.zeros((vlans.vlan_count, topology.switch_count), dtype=bool)
     for vlan in range(vlans.vlan_count):
         present[vlan, topology.links[vlans.tagged_links[vlan]].reshape(-1)] = True
-        present[vlan, topology.host_switch[vlans.untagged_hosts[vlan]]] = True
+        present[vlan, topology.host_switch[vlans.member_hosts[vlan]]] = True
     return present

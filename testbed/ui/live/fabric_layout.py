@@ -127,7 +127,7 @@ def _pvid(plan: Plan, host: int) -> int | None:
     """Identifier of the PVID of a host's port; None where ports of hosts have none that means anything beyond it."""
     vlans = plan.vlans
     if isinstance(vlans, VlanPlan):
-        return int(vlans.vlan_ids[vlans.pvid[host]])
+        return None if vlans.takes_tags(host) else int(vlans.vlan_ids[vlans.pvid[host]])
     local = int(vlans.host_vlan[host])
     return int(vlans.vlan_id[local]) if local >= 0 else None
 

@@ -54,7 +54,7 @@ def test_a_machine_that_holds_no_packets_says_what_that_costs(monkeypatch: pytes
 
     monkeypatch.setattr(socket, "socket", refuse)
     with pytest.raises(LabError) as missing:
-        taps._queue_packets()
+        taps._queue_packets(())
     assert missing.value.sentence == (
         "netfilter does not hold packets for the model, so hosts do not feel that the fabric pauses, and lose what "
         "finds their own queue full; load the modules nfnetlink_queue and xt_NFQUEUE (Operation not permitted)"

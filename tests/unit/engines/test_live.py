@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @numba.njit
 def _offer(fabric, state, live, host, length, now):
-    return packets_live.enqueue_frame(fabric, state, live, host, length, now)
+    return packets_live.enqueue_frame(fabric, state, live, host, length, now, -1)
 
 
 _BROADCAST = "ff:ff:ff:ff:ff:ff"

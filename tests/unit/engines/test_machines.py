@@ -46,6 +46,7 @@ from testbed.engines.machines.partition_fabric import divide, needed_rates
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
 from testbed.fabric.topologies.partition import cut
+from testbed.fabric.vlans import vlan_networks
 from testbed.planning import make_plan
 from testbed.ui.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
 from testbed.ui.cli.app import app
@@ -310,7 +311,7 @@ def test_hosts_of_all_machines_teach_from_their_own_addresses(divided, monkeypat
     for part in parts:
         holders = {host.name: 7 for host in part.order.hosts}
         probe_frames.teach(part.order.hosts, part.order.others, holders, [101, 102], 1e9, datagrams=True)
-    assert taught == {f"h{n}": [probe_frames.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
+    assert taught == {f"h{n}": [vlan_networks.vlan_address(place, n - 1, 16) for place in (0, 1)] for n in range(1, 17)}
     assert ask.Learn((1,), datagrams=False).merge(parts, ["raw", "raw"]) == "raw"
 
 
@@ -411,6 +412,13 @@ def test_another_engine_is_refused():
     # The table in the documentation says so.
     text = (Path(__file__).parents[3] / "docs" / "scale.md").read_text()
     assert "| `engine` | `ovs` |" in text.splitlines()
+
+
+def test_hosts_that_tag_are_refused_over_machines():
+    text = f"{_RING}routing: {{kind: stp}}\nassignment: {{kind: host_tagged}}\n"
+    (problem,) = problems_of(make_plan(scenario_of(text)))
+    assert problem.key == "assignment.kind"
+    assert "hosts have no interfaces in VLANs; use fixed" in problem.sentence
 
 
 class _Answering:

@@ -18,6 +18,7 @@ from testbed.fabric.openflow.compile import LearningOracle, count_rules, entry_r
 from testbed.fabric.openflow.oracle import BROADCAST
 from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.routing.paths import path
+from testbed.fabric.vlans import vlan_networks
 from testbed.planning import Plan, make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from tests.fabrics import scenario_of
@@ -76,20 +77,20 @@ def test_learning_is_a_plan_of_its_own():
 
 
 def test_each_vlan_has_a_network_and_each_host_an_address_in_it():
-    addresses = [[probe_frames.vlan_address(vlan, host, 16) for host in range(16)] for vlan in range(8)]
+    addresses = [[vlan_networks.vlan_address(vlan, host, 16) for host in range(16)] for vlan in range(8)]
     assert str(addresses[0][0]) == "100.64.0.1/27"
     assert len({one.ip for of_vlan in addresses for one in of_vlan}) == 8 * 16
     assert [len({one.network for one in of_vlan}) for of_vlan in addresses] == [1] * 8
     assert len({of_vlan[0].network for of_vlan in addresses}) == 8
     for hosts in (1, 2, 6, 14, 15, 254):  # none has the address of the network, or that of all
-        last = probe_frames.vlan_address(0, hosts - 1, hosts)
+        last = vlan_networks.vlan_address(0, hosts - 1, hosts)
         assert last.network.network_address < last.ip < last.network.broadcast_address
-    with pytest.raises(LabError, match="has no room for networks of 4096 hosts for so many VLANs; set assignment"):
-        probe_frames.vlan_address(600, 0, 4096)
+    with pytest.raises(LabError, match="has no room for networks of 4096 hosts for so many VLANs; use fewer"):
+        vlan_networks.vlan_address(600, 0, 4096)
 
 
 def test_a_datagram_frame_is_ipv4_with_a_right_checksum():
-    address = probe_frames.vlan_address(3, 4, 16)
+    address = vlan_networks.vlan_address(3, 4, 16)
     made = probe_frames.frame(bytes.fromhex("020000000005"), 13, address)
     assert made[:18].hex() == "ffffffffffff" + "020000000005" + "8100000d" + "0800"
     head = made[18:38]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from testbed.base.model import IP_PREFIX, Rule, host_ip, host_mac
+from testbed.base.model import IP_PREFIX, HostTaggedPlan, Rule, host_ip, host_mac
 from testbed.base.units import TimeScale
 from testbed.engines.lab.build_order import BuildOrder, HostOrder, LinkOrder
 from testbed.engines.lab.control.client import LabClient, ignore_progress
@@ -56,6 +56,7 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
                 host_mac(host),
                 topology.switch_name(int(topology.host_switch[host])),
                 int(topology.host_port[host]),
+                *_tags(plan, host),
             )
             for host in range(topology.host_count)
         ),
@@ -92,6 +93,16 @@ def build_order(plan: Plan, *, model: bool = False) -> BuildOrder:
         tso=scenario.lab.tso != "off",
         port_security=scenario.lab.port_security,
     )
+
+
+def _tags(plan: Plan, host: int) -> tuple[tuple[int, ...], dict[str, int]]:
+    """VLANs in which a host has interfaces, and the one it sends to each other host in; none where switches tag."""
+    vlans = plan.vlans
+    if not isinstance(vlans, HostTaggedPlan) or not vlans.takes_tags(host):
+        return (), {}
+    own = tuple(vlans.vlan_ids[vlans.tagged_hosts[:, host]].tolist())
+    to = vlans.vlan_ids[vlans.pair_vlan[host]].tolist()
+    return own, {host_ip(other): vlan for other, vlan in enumerate(to) if other != host}
 
 
 def _rules(plan: Plan) -> Iterable[Rule]:

@@ -22,6 +22,11 @@ def port_interface(switch: str, port: int) -> str:
     return f"{switch}-eth{port}"
 
 
+def vlan_interface(vlan: int) -> str:
+    """Name of a host's interface in a VLAN."""
+    return f"{HOST_INTERFACE}.{vlan}"
+
+
 def far_end(number: int) -> str:
     """Name of the other end of the cable of a port whose link leads to another machine, by its place in order.far."""
     return f"cut{number}"

@@ -24,11 +24,18 @@ from testbed.base.messages import (
     PairReadings,
     Snapshot,
 )
-from testbed.engines.lab.build_order import BuildOrder
+from testbed.engines.lab.build_order import BuildOrder, HostOrder
 from testbed.engines.lab.counters import counters, procfs
 from testbed.engines.lab.hosts.commands import how_it_ended, in_host, run, run_each
 from testbed.engines.lab.hosts.host_view import is_hidden, program_folders, show, start_holders
-from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, channel_ports, far_end, host_ports, port_interface
+from testbed.engines.lab.hosts.interface_names import (
+    HOST_INTERFACE,
+    channel_ports,
+    far_end,
+    host_ports,
+    port_interface,
+    vlan_interface,
+)
 from testbed.engines.lab.hosts.interfaces import set_interfaces
 from testbed.engines.lab.hosts.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.engines.lab.hosts.shaping import (
@@ -40,6 +47,7 @@ from testbed.engines.lab.hosts.shaping import (
     require_speeds,
     shaping_problems,
 )
+from testbed.engines.lab.hosts.vlan_interfaces import ANY_INTERFACE, has_8021q, host_lines, tag_by_classifiers
 from testbed.engines.ovs.fast_path import FastPath, open_fast_path
 from testbed.engines.ovs.fast_path_sync import FastPathSync
 from testbed.engines.ovs.first_hop import copy_at
@@ -79,7 +87,6 @@ class LabNetwork(Mininet):  # type: ignore[misc]
     # What a program may put into a host's TCP beyond what is on the way; with megabytes there, iperf3 would spin until
     # a slow link has carried them.
     unsent_bytes = 16384
-    card_settings = f"ethtool -K {HOST_INTERFACE} tx off tso off gso off gro off >/dev/null\n"
 
     def __init__(
         self,
@@ -253,10 +260,10 @@ class LabNetwork(Mininet):  # type: ignore[misc]
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
         lines = []
         for host in self.order.hosts:
-            port = port_interface(host.switch, host.port)
+            port, room = port_interface(host.switch, host.port), f"mtu {_TRUNK_MTU} " if host.vlans else ""
             lines += [
-                f"link add {port} numtxqueues 1 numrxqueues 1 type veth peer name {HOST_INTERFACE} "
-                f"address {host.mac} numtxqueues 1 numrxqueues 1 netns {self.holders[host.name]}",
+                f"link add {port} {room}numtxqueues 1 numrxqueues 1 type veth peer name {HOST_INTERFACE} "
+                f"address {host.mac} {room}numtxqueues 1 numrxqueues 1 netns {self.holders[host.name]}",
                 f"link set {port} up",
             ]
         for link in self.order.links:
@@ -302,7 +309,26 @@ class LabNetwork(Mininet):  # type: ignore[misc]
             for host in (*order.hosts, *order.others)
         }
         jobs = {}
+        kernel = bool(order.tagging) and has_8021q(self.holders[order.tagging[0].name])
         for host in order.hosts:
+            shaping = self._host_shaping(host).commands(HOST_INTERFACE)
+            if host.vlans:
+                made = host_lines(
+                    host, order.hosts, mtu=order.mtu, segments=self.segments_at_once, static=order.static_arp,
+                    kernel=kernel,
+                )  # fmt: skip
+                card = [
+                    "link set lo up",
+                    f"link set {HOST_INTERFACE} addrgenmode none gso_max_segs {self.segments_at_once} "
+                    f"mtu {order.mtu + VLAN_TAG} up",
+                ]
+                cards = "".join(self._card_settings(vlan_interface(vlan)) for vlan in host.vlans)
+                script = (
+                    f"set -e\n{self._host_settings()}ip -batch - <<END\n" + "\n".join([*card, *made]) + "\nEND\n"
+                    f"{ANY_INTERFACE}{cards}tc -batch - <<END\n{shaping}END\n"
+                )
+                jobs[host.name] = (in_host(self.holders[host.name], ["sh"]), script)
+                continue
             neighbours = [line for name, line in known.items() if name != host.name] if order.static_arp else []
             addresses = "\n".join(
                 [
@@ -314,29 +340,42 @@ class LabNetwork(Mininet):  # type: ignore[misc]
                     *neighbours,
                 ]
             )
-            shaping = self._host_shaping.commands(HOST_INTERFACE)
             script = (
                 f"set -e\n{self._host_settings()}ip -batch - <<END\n{addresses}\nEND\ntc -batch - <<END\n{shaping}END\n"
             )
             jobs[host.name] = (in_host(self.holders[host.name], ["sh"]), script)
         run_each(jobs)
+        if order.tagging and not kernel:
+            tag_by_classifiers(order.tagging, self.holders)
 
     def _host_settings(self) -> str:
         """Lines of a shell that settle how a host's TCP and its card work."""
         return (
             f"echo {self.unsent_bytes} >/proc/sys/net/ipv4/tcp_notsent_lowat\n"
             # Else a connection starts from what the last one to that host learned, and no repeat may know another.
-            f"echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n{self.card_settings}"
+            f"echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save\n{self._card_settings(HOST_INTERFACE)}"
         )
 
-    @property
-    def _host_shaping(self) -> Shaping:
-        return Shaping(self.order.host_rate, max(self.order.queue_frames, HOST_QUEUE))
+    def _card_settings(self, interface: str) -> str:
+        """Lines of a shell that settle what an interface of a host does to frames."""
+        return f"ethtool -K {interface} tx off tso off gso off gro off >/dev/null\n"
+
+    def _host_shaping(self, host: HostOrder) -> Shaping:
+        # Linux does not count the tag that a host puts on its frames.
+        tag = VLAN_TAG if host.vlans else 0
+        return Shaping(self.order.host_rate, max(self.order.queue_frames, HOST_QUEUE), WIRE_OVERHEAD + tag, tag=tag)
 
     def _reshape_hosts(self) -> None:
         """Give hosts the rate of the order while the lab runs."""
-        line = self._host_shaping.change(HOST_INTERFACE)
-        run_each({name: (in_host(pid, ["tc", "-batch", "-"]), line) for name, pid in self.holders.items()})
+        run_each(
+            {
+                host.name: (
+                    in_host(self.holders[host.name], ["tc", "-batch", "-"]),
+                    self._host_shaping(host).change(HOST_INTERFACE),
+                )
+                for host in self.order.hosts
+            }
+        )
 
     def _port_shaping(self) -> dict[str, Shaping]:
         """How each switch port is shaped."""
@@ -348,6 +387,9 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         tag = VLAN_TAG if order.tagged_trunks else 0
         overhead = WIRE_OVERHEAD + tag * in_kernel
         found = dict.fromkeys(host_ports(order), edge)
+        if order.tagging:
+            tagged = replace(edge, overhead=WIRE_OVERHEAD + VLAN_TAG * in_kernel, tag=VLAN_TAG)
+            found |= {port_interface(host.switch, host.port): tagged for host in order.tagging}
         for link, ends in enumerate(order.ends):
             state = self.changed.get(link, _AS_PLANNED)
             planned = order.link_rate * order.speeds.get(link, 1.0)
@@ -637,9 +679,11 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         """Differences between the shaping asked for and the kernel's, on hosts."""
         ask = read_back_commands([HOST_INTERFACE])
         jobs = {name: (in_host(pid, ["tc", "-d", "-batch", "-"]), ask) for name, pid in self.holders.items()}
-        wanted = {HOST_INTERFACE: self._host_shaping}
+        wanted = {host.name: {HOST_INTERFACE: self._host_shaping(host)} for host in self.order.hosts}
         return [
-            f"{name} {problem}" for name, text in run_each(jobs).items() for problem in shaping_problems(wanted, text)
+            f"{name} {problem}"
+            for name, text in run_each(jobs).items()
+            for problem in shaping_problems(wanted[name], text)
         ]
 
 

@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface
 
 from testbed.base.errors import LabError
 from testbed.base.ethernet import MIN_FRAME, VLAN_TAG, wire_bytes
@@ -24,8 +24,9 @@ from testbed.base.resources import setup
 from testbed.engines.lab.build_order import HostOrder, StormReading
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
-from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, vlan_interface
 from testbed.engines.lab.hosts.lab_network import LabNetwork
+from testbed.fabric.vlans.vlan_networks import vlan_address
 
 _HOSTS_AT_ONCE, _FEW_AT_ONCE = 8, 2
 _FEW = 8  # pairs
@@ -77,8 +78,6 @@ def _find_silent_targets(
 
 
 INTERFACES, RAW, DATAGRAMS = "802.1Q interfaces", "raw tagged frames", "UDP broadcasts"
-# Of no one's own network (RFC 6598), so none that hosts have.
-_BLOCK = IPv4Network("100.64.0.0/10")
 _IPV4, _DISCARD = 0x0800, 9
 # Experimental Ethernet type (IEEE 802, 9.2.3): no host answers, or looks into it.
 _TYPE = 0x88B5
@@ -116,26 +115,6 @@ def teach(
         ways.add(_teach_one(host, holders[host.name], vlans, networks, gap))
     way = INTERFACES if ways == {INTERFACES} else RAW
     return f"{DATAGRAMS} by {way}" if datagrams else way
-
-
-def vlan_address(place: int, number: int, hosts: int) -> IPv4Interface:
-    """Address of a host on its interface of a VLAN, in a network that only this VLAN has.
-
-    Args:
-        place: of the VLAN, from 0.
-        number: of the host, from 0.
-        hosts: how many there are.
-
-    Raises:
-        LabError: the networks of all VLANs do not fit into the block of addresses.
-    """
-    length = 32 - (hosts + 1).bit_length()
-    first = int(_BLOCK.network_address) + (place << (32 - length))
-    if first + (1 << (32 - length)) > int(_BLOCK.broadcast_address) + 1:
-        raise LabError(
-            f"{_BLOCK} has no room for networks of {hosts} hosts for so many VLANs; set assignment.procedure: quick"
-        )
-    return IPv4Interface((first + 1 + number, length))
 
 
 def _teach_one(
@@ -180,7 +159,7 @@ def make_interfaces(holder: int, vlans: Sequence[int]) -> list[str] | None:
     """An 802.1Q interface a VLAN in a host, up; None where the kernel has no such thing, and then nothing is left."""
     made: list[str] = []
     for vlan in vlans:
-        name = f"{HOST_INTERFACE}.{vlan}"
+        name = vlan_interface(vlan)
         try:
             run(
                 in_host(holder, ["ip", "-batch", "-"]),
