@@ -9,13 +9,21 @@ from testbed.devices.command_rules import Commands
 from testbed.devices.read_eos import EOS
 from testbed.devices.read_nxos import NXOS
 from testbed.devices.read_procurve import PROCURVE
+from testbed.scenario.fabric_files.formats import FORMATS
+from testbed.scenario.fabric_files.listing import PASSED, READ
 
 _HEAD = """# Constructs of each dialect
 
 What `testbed audit` and `testbed check` do with each construct: *read* decides where frames go, *passed over* moves no
 frame and is counted in a note, *not understood* may decide where frames go, is named with its line, and keeps the
 verdict from `pass`. What an interface says and no table has is not understood. This page is made from the readers'
-tables; what is not said has [the default of its switch](real-switches.md#defaults).
+tables; what is not said has [the default of its switch](real-switches.md#defaults). At its end are [the formats of
+files that describe a fabric](#topology-files).
+"""
+_TOPOLOGIES = """## Topology files
+
+What `topology: {kind: file}` and `testbed init --from` do with each construct of a format: *read* makes nodes and
+links, *passed over* makes none and is counted in a note, *refused* is an error. What no table has is in a note too.
 """
 
 
@@ -46,6 +54,13 @@ def document_constructs() -> str:
         by_outcome = sorted(
             constructs.items(), key=lambda item: ("read", "passed over", "not understood").index(item[1])
         )
+        parts += [f"| `{construct}` | {outcome} |" for construct, outcome in by_outcome]
+        parts.append("")
+    parts.append(_TOPOLOGIES)
+    for name, entry in FORMATS.items():
+        endings = f", files {', '.join(f'`{suffix}`' for suffix in entry.suffixes)}" if entry.suffixes else ""
+        parts += [f"### {name}\n", f"Of {entry.of}{endings}.\n", "| construct | |", "| --- | --- |"]
+        by_outcome = sorted(entry.constructs.items(), key=lambda item: (item[1] != READ, item[1] != PASSED))
         parts += [f"| `{construct}` | {outcome} |" for construct, outcome in by_outcome]
         parts.append("")
     return "\n".join(parts)

@@ -95,7 +95,7 @@ def summary(plan: Plan) -> PlanFigures:
         "deadlock_free": plan.deadlock_free,
         "expect": plan.scenario.expect,
         "violations": shown_violations(plan),
-        "notes": list(plan.routes.notes),
+        "notes": [*plan.scenario.notes, *plan.routes.notes],
         "digest": plan.digest,
     }
 

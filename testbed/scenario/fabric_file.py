@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
@@ -13,10 +10,9 @@ from annotated_types import Ge
 from testbed.base.errors import InputError, Problem, did_you_mean
 from testbed.base.limits import FABRIC_FILE
 from testbed.fabric.topologies import TOPOLOGIES
-from testbed.fabric.topologies.any_graph import Graph, Listing, graph_of, quote_name
-from testbed.fabric.topologies.graphml import read_graphml
-from testbed.fabric.topologies.ibnetdiscover import read_ibnetdiscover
-from testbed.fabric.topologies.node_link import read_node_link
+from testbed.fabric.topologies.any_graph import Graph, quote_name
+from testbed.scenario.fabric_files.formats import FORMATS, find_format
+from testbed.scenario.fabric_files.listing import FileFabric, make_fabric
 from testbed.scenario.named_files import ScenarioFolder
 
 
@@ -27,7 +23,9 @@ class FabricFile:
     # of the file, from the folder of the scenario
     path: str = field(metadata={"wanted": "the file, such as path: fabrics/ring.json"})
     # how it is written; `auto` goes by the ending of its name, then by how it begins
-    format: Literal["auto", "node_link", "graphml", "ibnetdiscover"] = "auto"
+    format: Literal[
+        "auto", "miniedit", "node_link", "simgrid", "graphml", "ibnetdiscover", "containerlab", "netlab", "anynet"
+    ] = "auto"  # fmt: skip
     hosts_per_switch: Annotated[int, Ge(0)] | None = None  # for a file that names no host; 1 where nothing is said
 
 
@@ -41,14 +39,16 @@ class TopologyBlock:
 
 TOPOLOGY_BLOCKS: dict[str, TopologyBlock] = {
     **{name: TopologyBlock(kind.spec, kind.summary) for name, kind in TOPOLOGIES.items()},
-    "file": TopologyBlock(FabricFile, "a graph read from node-link JSON, GraphML or ibnetdiscover's output"),
+    "file": TopologyBlock(
+        FabricFile, "a graph read from a file: node-link JSON, GraphML, ibnetdiscover, containerlab, …"
+    ),
 }
 
 
-def read_fabric_file(block: FabricFile, beside: ScenarioFolder, problems: list[Problem]) -> Graph | None:
-    """Return the graph of a file, or None after adding every problem found."""
+def read_fabric_file(block: FabricFile, beside: ScenarioFolder, problems: list[Problem]) -> FileFabric | None:
+    """Return what a file describes, or None after adding every problem found."""
     try:
-        return read_fabric(_text(block.path, beside), block.path, block.format, block.hosts_per_switch)
+        return read_file_fabric(_text(block.path, beside), block.path, block.format, block.hosts_per_switch)
     except InputError as error:
         name = block.path if block.path.isprintable() else quote_name(block.path)
         for problem in error.problems:
@@ -72,19 +72,18 @@ def _text(name: str, beside: ScenarioFolder) -> str:
         raise InputError.one("", f"cannot be read: {error}") from error
 
 
-READERS: dict[str, Callable[[str], Listing]] = {
-    "node_link": read_node_link,
-    "graphml": read_graphml,
-    "ibnetdiscover": read_ibnetdiscover,
-}
-_SUFFIXES = {".json": "node_link", ".graphml": "graphml", ".xml": "graphml", ".ibnetdiscover": "ibnetdiscover"}
-_NODE_LINE = re.compile(r'^(Switch|Ca)\s+[0-9]+\s+"', re.MULTILINE)
+READERS = {name: entry.read for name, entry in FORMATS.items()}
 
 
 def read_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -> Graph:
+    """Read the graph of a fabric; see read_file_fabric()."""
+    return read_file_fabric(text, name, form, hosts_per_switch).graph
+
+
+def read_file_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -> FileFabric:
     """Read a fabric.
 
-    `form`: key of READERS, or `auto`, by the suffix of `name`; `hosts_per_switch` is for files that name no host, None
+    `form`: key of FORMATS, or `auto`, by the suffix of `name`; `hosts_per_switch` is for files that name no host, None
     is 1.
 
     Raises:
@@ -97,17 +96,4 @@ def read_fabric(text: str, name: str, form: str, hosts_per_switch: int | None) -
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError.one("", "is not UTF-8 text") from error
-    return graph_of(READERS[_form(text, name) if form == "auto" else form](text), hosts_per_switch)
-
-
-def _form(text: str, name: str) -> str:
-    suffix = PurePath(name).suffix.lower()
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    if text.lstrip()[0] == "{":
-        return "node_link"
-    if text.lstrip()[0] == "<":
-        return "graphml"
-    if _NODE_LINE.search(text):
-        return "ibnetdiscover"
-    raise InputError.one("", f"is in no known format; set format: to one of {', '.join(READERS)}")
+    return make_fabric(FORMATS[find_format(text, name) if form == "auto" else form].read(text), hosts_per_switch)

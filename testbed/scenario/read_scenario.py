@@ -130,7 +130,8 @@ def _scenario(
         plugins = loaded
     of_links: list[Problem] = []
     links = fill(Links, raw.get("links", {}), "links", of_links)
-    topology_kind, topology = _topology(raw, beside, problems, stored=stored)
+    notes: list[str] = []
+    topology_kind, topology = _topology(raw, beside, problems, notes, stored=stored)
     faults = fill(Faults, raw.get("faults", {}), "faults", problems)
     if faults is not None:
         problems += [Problem(f"faults.{problem.place}", problem.sentence) for problem in check_faults(faults)]
@@ -178,14 +179,17 @@ def _scenario(
     return Scenario(
         name, description, source, topology_kind, topology, faults, routing_kind, options,
         assignment_kind, assignment, model, expect, links, engine, lab, vm, simulator, workloads,
-        plugins,
+        plugins, tuple(notes),
     )  # fmt: skip
 
 
 def _topology(
-    raw: dict[str, object], beside: ScenarioFolder, problems: list[Problem], *, stored: bool
+    raw: dict[str, object], beside: ScenarioFolder, problems: list[Problem], notes: list[str], *, stored: bool
 ) -> tuple[str, Any]:
-    """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem."""
+    """Kind and parameters; a file becomes the graph that it describes. Without parameters there is a problem.
+
+    What is to be said of how a file was read is added to `notes`.
+    """
     if "topology" not in raw:
         problems.append(Problem("topology", f"is required: a block with its kind, one of {', '.join(TOPOLOGY_BLOCKS)}"))
         return "", None
@@ -193,7 +197,9 @@ def _topology(
     if kind == "file":
         kind = "graph"
         if topology is not None:
-            topology = read_fabric_file(topology, beside, problems)
+            read = read_fabric_file(topology, beside, problems)
+            topology = None if read is None else read.graph
+            notes += () if read is None else read.notes
     if topology is None or isinstance(topology, PluginParameters):
         return kind, topology
     too_large = size_problem(topology)

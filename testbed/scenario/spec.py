@@ -276,6 +276,8 @@ class Scenario:
     simulator: Simulator  # switches of the simulator
     workloads: tuple[Workload, ...]  # loads in the order they run
     plugins: tuple[str, ...] = ()  # absolute paths of the files that kinds above are from
+    # how files that it names were read where that is not plain, in sentences; no part of what it is
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
 
 def largest_dilation(links: Links, lab: LabSettings) -> float:

@@ -194,12 +194,49 @@ def test_ibnetdiscover_there_and_back(made, one_end_only):
         assert graph(found).port_count.tolist() == graph(made).port_count.tolist()
 
 
+def containerlab(made):
+    nodes = {name: {"kind": "bridge"} for name in made.switches}
+    links = [{"endpoints": [f"{a}:1", f"{b}:1"]} for a, b in made.links]
+    return "topology: " + json.dumps({"nodes": nodes, "links": links}, indent=1)
+
+
+def netlab(made):
+    return "nodes: " + json.dumps([*made.switches]) + "\nlinks: " + json.dumps([[a, b] for a, b in made.links])
+
+
+def miniedit(made):
+    switches = [{"opts": {"hostname": name}} for name in made.switches]
+    links = [{"src": a, "dest": b, "opts": {"bw": 10}} for a, b in made.links]
+    return json.dumps({"hosts": [], "switches": switches, "links": links})
+
+
+def anynet(made):
+    number = {name: at for at, name in enumerate(made.switches)}
+    return "\n".join(f"router {number[a]} node {number[a]} router {number[b]}" for a, b in made.links) + "\n"
+
+
+def simgrid(made):
+    hosts = len(made.switches)
+    shape = f'topology="TORUS" topo_parameters="{hosts}" radical="0-{hosts - 1}" bw="1Gbps"'
+    return f"<?xml version='1.0'?><platform version='4.1'><cluster id='c' {shape}/></platform>"
+
+
+NAMED = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
+
+
+@given(connected_graphs(NAMED), st.sampled_from([containerlab, netlab, miniedit]))
+def test_labs_there_and_back(made, write):
+    found = read_fabric(write(made), "x", write.__name__, None)
+    assert (found.switches, found.links) == (made.switches, made.links)
+
+
 @given(connected_graphs(PRINTABLE), st.sampled_from(sorted(READERS)), st.data())
 def test_a_damaged_file_is_a_fabric_or_sentences(made, form, data):
     text = {
         "node_link": node_link(made, "links"),
         "graphml": graphml(made, ""),
         "ibnetdiscover": ibnetdiscover(made, False),
+        **{write.__name__: write(made) for write in (containerlab, netlab, miniedit, anynet, simgrid)},
     }
     whole = text[form]
     start = data.draw(st.integers(0, len(whole)))

@@ -1,23 +1,23 @@
-"""Any fabric, as lists of its switches and links, and what the readers of fabric files hand on to become one."""
+"""Any fabric, as lists of its switches and links."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, MinLen
 
-from testbed.base.errors import InputError, Problem, did_you_mean
+from testbed.base.errors import Problem, did_you_mean
 from testbed.base.model import Topology
+from testbed.base.units import count_noun
 from testbed.fabric.topologies.build_topology import (
     Extent,
+    components,
     count_pairs,
-    find_disconnected_pair,
     make_topology,
     on_circle,
 )
@@ -25,6 +25,7 @@ from testbed.fabric.topologies.build_topology import (
 _MAX_PROBLEMS = 20
 _MAX_NAME_LENGTH = 60
 _MAX_COMPARED = 500
+_MAX_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,93 +126,14 @@ def _name_problems(spec: Graph) -> Iterator[Problem]:
 def _division(spec: Graph) -> list[Problem]:
     number = {name: switch for switch, name in enumerate(spec.switches)}
     links = np.array([(number[a], number[b]) for a, b in spec.links], dtype=np.int32).reshape(-1, 2)
-    pair = find_disconnected_pair(len(spec.switches), links)
-    if pair is None:
+    part, _ = components(len(spec.switches), links)
+    parts = np.unique(part)
+    if len(parts) == 1:
         return []
-    one, other = (quote_name(spec.switches[switch]) for switch in pair)
-    return [Problem("links", f"no path joins {one} and {other}; a fabric must be connected")]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A switch or host: where it is in the file, its name, what it is."""
-
-    place: str
-    name: str
-    is_host: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Where a link is in the file, and the names of its ends."""
-
-    place: str
-    ends: tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Nodes and links in the order of the file, and what a reader found wrong on the way."""
-
-    nodes: list[Node] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
-def graph_of(listing: Listing, hosts_per_switch: int | None) -> Graph:
-    """Make a graph of a listing; the names of hosts are given up.
-
-    `hosts_per_switch` is for files that name no host; None is 1.
-
-    Raises:
-        InputError: the nodes and links are no fabric; each problem with its place in the file.
-    """
-    problems = shorten_problems(chain(listing.problems, _problems(listing, hosts_per_switch)))
-    if problems:
-        raise InputError(problems)
-    hosts = {node.name for node in listing.nodes if node.is_host}
-    of_hosts = Counter(next(e for e in link.ends if e not in hosts) for link in listing.links if hosts & {*link.ends})
-    switches = tuple(node.name for node in listing.nodes if not node.is_host)
-    made = Graph(
-        switches=switches,
-        links=tuple(link.ends for link in listing.links if not hosts & {*link.ends}),
-        hosts={name: of_hosts[name] for name in switches if name in of_hosts} if hosts else None,
-        hosts_per_switch=hosts_per_switch,
-    )
-    divided = [Problem("", problem.sentence) for problem in check_graph(made)]
-    if divided:
-        raise InputError(divided)
-    return made
-
-
-def _problems(listing: Listing, hosts_per_switch: int | None) -> Iterator[Problem]:
-    if listing.problems and not listing.nodes:
-        return
-    known: dict[str, Node] = {}
-    for node in listing.nodes:
-        wrong = name_problem(node.name)
-        if wrong:
-            yield Problem(node.place, wrong)
-        elif node.name in known:
-            yield Problem(node.place, f"the name {quote_name(node.name)} is used at {known[node.name].place} already")
-        known.setdefault(node.name, node)
-    if all(node.is_host for node in listing.nodes):
-        yield Problem("", "names no switch")
-    links_of: Counter[str] = Counter()
-    for link in listing.links:
-        unknown = [name for name in dict.fromkeys(link.ends) if name not in known]
-        for name in unknown:
-            yield Problem(link.place, f"there is no node {quote_name(name)}.{suggest_name(name, known)}")
-        one, other = link.ends
-        if not unknown and one == other:
-            yield Problem(link.place, f"joins {quote_name(one)} to itself")
-        elif not unknown and known[one].is_host and known[other].is_host:
-            both = f"{quote_name(one)} and {quote_name(other)}"
-            yield Problem(link.place, f"joins the hosts {both}; a host is linked to a switch")
-        links_of.update(link.ends)
-    for node in known.values():
-        if node.is_host and links_of[node.name] != 1:
-            number = links_of[node.name] or "no"
-            yield Problem(node.place, f"the host {quote_name(node.name)} has {number} links; a host has exactly one")
-    if hosts_per_switch is not None and any(node.is_host for node in listing.nodes):
-        yield Problem("", "names its hosts, so leave hosts_per_switch out")
+    shown = [
+        f"{quote_name(spec.switches[first])} ({count_noun(int((part == first).sum()), 'switch', 'es')})"
+        for first in parts[:_MAX_PARTS].tolist()
+    ]
+    more = f" and {len(parts) - _MAX_PARTS} more" if len(parts) > _MAX_PARTS else ""
+    sentence = f"is in {len(parts)} parts that no path joins, those of {', '.join(shown)}{more}"
+    return [Problem("links", f"{sentence}; a fabric must be connected")]

@@ -26,7 +26,7 @@ workloads:                               # others: testbed list workloads
 """
 _MAKEFILE = """\
 # `make` proves every fabric of this folder; `make run` measures one in a lab, which needs root.
-FABRIC ?= fabrics/first.yaml
+FABRIC ?= fabrics/@SCENARIO@
 
 .PHONY: prove run
 prove:
@@ -80,19 +80,34 @@ _OF_SERVICE = {
 }
 
 
-@app.command(epilog="Examples:\ntestbed init\ntestbed init hall --ci gitlab\ntestbed init --ci none --json")
+@app.command(
+    epilog="Examples:\ntestbed init\ntestbed init hall --from hall.graphml --ci gitlab\ntestbed init --ci none --json"
+)
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder to write to; created if missing")] = Path(),
     service: Annotated[
         Service, typer.Option("--ci", help="CI provider; its pipeline proves the scenario at each push")
     ] = (Service.github),
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="file that describes a fabric: GraphML, containerlab, …"),
+    ] = None,
     form: FORMAT = Format.text,
 ) -> None:
     """Write a first scenario, a Makefile and a CI file.
 
-    Exit code 2, with nothing written, if one of them is there already.
+    With --from the scenario is of the fabric that a file describes, of which a copy stands beside it. Exit code 2, with
+    nothing written, if one of them is there already.
     """
-    wanted = {"fabrics/first.yaml": _SCENARIO, "Makefile": _MAKEFILE, **_OF_SERVICE[service]}
+    scenarios, notes = {"first.yaml": _SCENARIO}, list[str]()
+    if source is not None:
+        scenarios, notes = _read_source(source)
+    first = next(iter(scenarios))
+    wanted = {
+        **{f"fabrics/{name}": text for name, text in scenarios.items()},
+        "Makefile": _MAKEFILE.replace("@SCENARIO@", first),
+        **_OF_SERVICE[service],
+    }
     there = [folder / name for name in wanted if (folder / name).exists()]
     if there:
         raise InputError(
@@ -102,8 +117,32 @@ def init(
         make_folder((folder / name).parent)
         write_whole(folder / name, content.encode())
     if form is Format.json:
-        print_json({"files": [str(folder / name) for name in wanted]})
+        print_json({"files": [str(folder / name) for name in wanted], "notes": notes})
         return
+    for note in notes:
+        print_lines(f"note: {note}")
     for name in wanted:
         print_lines(f"written: {folder / name}")
-    print_lines(f"next: testbed plan {folder / 'fabrics/first.yaml'}")
+    print_lines(f"next: testbed plan {folder / 'fabrics' / first}")
+
+
+def _read_source(source: Path) -> tuple[dict[str, str], list[str]]:
+    """Files of the scenario of a fabric's file, the scenario's first, and what is to be said of how it was read.
+
+    Raises:
+        InputError: it cannot be read; all that is wrong with it, each problem with its place in the file.
+    """
+    from testbed.base.files import read_text
+    from testbed.base.limits import FABRIC_FILE
+    from testbed.scenario.fabric_files.first_scenario import count_words, write_first_scenario
+
+    try:
+        text = read_text(source, most=FABRIC_FILE)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError.one(str(source), f"cannot be read: {reason}") from error
+    try:
+        files, found = write_first_scenario(text.removeprefix("\ufeff"), source.name)
+    except InputError as error:
+        raise InputError([problem.in_file(str(source)) for problem in error.problems]) from error
+    return files, [count_words(found.graph), *found.notes]

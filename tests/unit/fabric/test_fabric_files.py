@@ -169,7 +169,7 @@ def test_a_hundred_thousand_edges_are_read_in_seconds():
         (" \n\t\n", ["is empty"]),
         ("\ufeff", ["is empty"]),
         ("\ud800", ["is not UTF-8 text"]),
-        ("hello", ["is in no known format; set format: to one of node_link, graphml, ibnetdiscover"]),
+        ("hello", ["is in no known format; set format: to one of " + ", ".join(READERS)]),
         ("{", ["line 1, column 2: is not JSON: Expecting property name enclosed in double quotes"]),
         ('{"nodes": [],\n "links": [}', ["line 2, column 12: is not JSON: Expecting value"]),
         (
@@ -215,7 +215,6 @@ def test_all_that_is_wrong_with_node_link_is_said_at_once():
         }
     )  # fmt: skip
     assert refusal(text) == [
-        "directed: should be false, as a link carries frames both ways",
         "edges: says what links says too; remove one of them",
         "nodes.4: should be a block in braces",
         "nodes.2.id: is required: the name of a node",
@@ -227,9 +226,7 @@ def test_all_that_is_wrong_with_node_link_is_said_at_once():
         'nodes.1: the name "core" is used at nodes.0 already',
         "nodes.5: should be a name of printable characters",
         'links.0: there is no node "croe". Did you mean "core"?',
-        'links.1: joins "core" to itself',
         'links.3: joins the hosts "h" and "g"; a host is linked to a switch',
-        'nodes.6: the host "h" has 2 links; a host has exactly one',
     ]
     assert refusal('{"nodes": 1, "links": {}}') == ["nodes: should be a list", "links: should be a list"]
 
@@ -246,17 +243,10 @@ def test_all_that_is_wrong_with_graphml_is_said_at_once():
         'line 7: lacks target="…"',
         "line 9: is a hyperedge, which cannot be read",
         "line 10: is a graph inside a graph, or a second one, which cannot be read",
-        "line 11: is a directed edge; a link carries frames both ways",
         'line 3: the name "a" is used at line 2 already',
         'line 5: there is no node "b".',
-        'line 6: joins "a" to itself',
-        'line 8: the host "h" has no links; a host has exactly one',
+        'line 8: the host "h" has no link, as no host has',
     ]
-
-
-def test_a_directed_graph_is_refused():
-    (line,) = refusal('<graphml>\n<graph edgedefault="directed"><node id="a"/></graph></graphml>')
-    assert line.startswith("line 2: is a directed graph; a link carries frames both ways")
 
 
 def test_all_that_is_wrong_with_ibnetdiscover_is_said_at_once():
@@ -272,7 +262,6 @@ def test_all_that_is_wrong_with_ibnetdiscover_is_said_at_once():
         "line 10: is not a line of ibnetdiscover output",
         'line 3: leads to port 1 of "S-2", which leads elsewhere on line 8',
         'line 6: there is no node "S-9". Did you mean "S-2"?',
-        'line 11: the host "H-1" has 2 links; a host has exactly one',
     ]
 
 
@@ -282,9 +271,11 @@ def test_hosts_are_told_in_one_place_only():
     assert read('{"nodes": [{"id": 1}], "links": []}', hosts=3).hosts_on == [3]
 
 
-def test_a_divided_fabric_names_two_switches():
+def test_a_divided_fabric_names_its_parts():
     text = 'Switch 2 "A"\n[1] "B"[1]\nSwitch 2 "B"\nSwitch 2 "C"\n'
-    assert refusal(text) == ['no path joins "A" and "C"; a fabric must be connected']
+    assert refusal(text) == [
+        'is in 2 parts that no path joins, those of "A" (2 switches), "C" (1 switch); a fabric must be connected'
+    ]
 
 
 def test_a_long_list_of_problems_is_cut_and_costs_little():
@@ -359,14 +350,14 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_problems_of_a_file_stand_beside_those_of_the_scenario(tmp_path):
-    (tmp_path / "x.json").write_text('{"nodes": [{"id": 1}, {"id": 1}], "links": [{"source": 1, "target": 1}]}')
+    (tmp_path / "x.json").write_text('{"nodes": [{"id": 1}, {"id": 1}], "links": [{"source": 1, "target": 2}]}')
     file = scenario_file(tmp_path, "x.json")
     file.write_text(file.read_text() + "lab: {dilation: 0}\n")
     with pytest.raises(InputError) as error:
         load_scenario(file)
     assert str(error.value).replace(f"{file}: ", "").splitlines() == [
         'topology.path: x.json: nodes.1: the name "1" is used at nodes.0 already',
-        'topology.path: x.json: links.0: joins "1" to itself',
+        'topology.path: x.json: links.0: there is no node "2".',
         "lab.dilation: should be 1 or more, not 0",
     ]
 

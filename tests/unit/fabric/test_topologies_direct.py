@@ -242,9 +242,10 @@ def test_all_that_is_wrong_with_a_graph_is_said_at_once():
     ]
 
 
-def test_a_divided_graph_names_two_switches():
+def test_a_divided_graph_names_its_parts():
     text = problem(kind="graph", switches=["a", "b", "c", "d"], links=[["a", "b"], ["c", "d"]])
-    assert text == 'test.yaml: topology.links: no path joins "a" and "c"; a fabric must be connected'
+    parts = 'is in 2 parts that no path joins, those of "a" (2 switches), "c" (2 switches)'
+    assert text == f"test.yaml: topology.links: {parts}; a fabric must be connected"
 
 
 def test_a_long_list_of_problems_is_cut():

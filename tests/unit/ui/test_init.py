@@ -57,3 +57,34 @@ def test_as_json_it_tells_the_files(tmp_path):
     code, out, _ = typed("init", str(tmp_path), "--ci", "none", "--json")
     assert code == 0
     assert set(json.loads(out)["files"]) == {str(tmp_path / name) for name in FILES}
+
+
+def test_a_project_starts_from_a_file_that_describes_a_fabric(tmp_path):
+    file = tmp_path / "ring.json"
+    nodes = [{"id": at, "name": "x\x1b[31m"} for at in range(3)]
+    links = [{"source": at, "target": (at + 1) % 3} for at in range(3)]
+    file.write_text(json.dumps({"directed": True, "nodes": nodes, "links": links}))
+    home = tmp_path / "hall"
+    code, out, _ = typed("init", str(home), "--ci", "none", "--from", str(file))
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "note: 3 switches, 3 links, 3 hosts",
+        "note: 3 edges with a direction: each is one link, which carries frames both ways",
+    ]
+    assert written(home) == {"Makefile", "fabrics/ring.yaml", "fabrics/ring.json"}
+    assert "FABRIC ?= fabrics/ring.yaml" in (home / "Makefile").read_text()
+    assert typed("verify", str(home / "fabrics" / "ring.yaml"))[0] == 0
+    code, out, _ = typed("plan", str(home / "fabrics" / "ring.yaml"))
+    assert "note: 3 edges with a direction" in out
+
+
+def test_a_file_of_no_fabric_starts_nothing(tmp_path):
+    file = tmp_path / "x.txt"
+    file.write_text("hello\x1b[31m")
+    code, out, said = typed("init", str(tmp_path / "hall"), "--from", str(file))
+    assert (code, out) == (2, "")
+    assert f"{file}: is in no known format" in " ".join(said.split())
+    assert not (tmp_path / "hall").exists()
+    code, _, said = typed("init", str(tmp_path / "hall"), "--from", str(tmp_path / "no"))
+    assert code == 2
+    assert "cannot be read: No such file or directory" in " ".join(said.split())

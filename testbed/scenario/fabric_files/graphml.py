@@ -1,4 +1,4 @@
-"""GraphML, as networkx, Gephi and the Topology Zoo write it."""
+"""GraphML, as networkx, Gephi, yEd and the Topology Zoo write it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,36 @@ from xml.parsers import expat
 
 from testbed.base.errors import InputError, Problem
 from testbed.base.limits import DEPTH, scaled_limit
-from testbed.fabric.topologies.any_graph import Link, Listing, Node
+from testbed.scenario.fabric_files.directed import as_undirected
+from testbed.scenario.fabric_files.listing import PASSED, READ, REFUSED, Link, Listing, Node
 
 # What may come before a document type declaration. The declaration is refused before anything is parsed, because it
 # can define entities that grow without bound.
 _PROLOGUE = re.compile(r"(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _NOT_READ = {"hyperedge": "a hyperedge", "graph": "a graph inside a graph, or a second one"}
+_LABELS = ("label", "name")
+CONSTRUCTS = {
+    "node: id": READ,
+    "node: attribute kind or type, host": READ,
+    "node: attribute label or name": READ,
+    "node: y:NodeLabel (yEd)": READ,
+    "node: other attributes": PASSED,
+    "edge: source and target": READ,
+    "edge: directed": READ,
+    "edge: attributes": PASSED,
+    "graph: edgedefault": READ,
+    "port": PASSED,
+    "hyperedge": REFUSED,
+    "a graph inside a graph": REFUSED,
+    "a document type declaration": REFUSED,
+}
 
 
 def read_graphml(text: str) -> Listing:
-    """Read the nodes and edges of one undirected graph.
+    """Read the nodes and edges of one graph; a directed edge is a link too, since links carry frames both ways.
 
-    A node whose attribute `kind` or `type` is "host" is a host, every other a switch. Names are the `id`s.
+    A node whose attribute `kind` or `type` is "host" is a host, every other a switch. It is called what its attribute
+    `label` or `name` says, or what yEd shows in it, else by its `id`.
 
     Raises:
         InputError: the text is not XML, has a document type declaration, or is no GraphML.
@@ -36,7 +54,7 @@ def read_graphml(text: str) -> Listing:
         raise InputError.one(place, f"is not XML: {expat.ErrorString(error.code)}") from error
     if not reader.graphs and not reader.found.problems:
         reader.found.problems.append(Problem("", "has no graph"))
-    return reader.found
+    return as_undirected(reader.found, reader.directed)
 
 
 class _Reader:
@@ -45,6 +63,9 @@ class _Reader:
     def __init__(self) -> None:
         self.found = Listing()
         self.graphs = 0
+        self.default = False  # whether edges are directed where they do not say
+        self.directed: list[bool] = []  # whether each link was
+        self.shown = ""  # label of the open node as yEd draws it
         self.open: list[str] = []
         self.titles: dict[str, str] = {}  # key → the name of the attribute
         self.defaults: dict[str, str] = {}
@@ -70,6 +91,7 @@ class _Reader:
         most = scaled_limit(DEPTH)
         if len(self.open) > most:
             raise InputError.one(self.place, f"elements are nested too deeply: {most} in each other are the most")
+        self._keep_shown()  # what follows it may be an element inside of the label
         self.open.append(name)
         self.texts.clear()
         if len(self.open) == 1 and name != "graphml":
@@ -82,21 +104,21 @@ class _Reader:
             self.key = values.get("key", "")
         elif self.open == ["graphml", "graph"] and not self.graphs:
             self.graphs = 1
-            if values.get("edgedefault") == "directed":
-                self._problem('is a directed graph; a link carries frames both ways, so write edgedefault="undirected"')
+            self.default = values.get("edgedefault") == "directed"
         elif name in _NOT_READ and self.open[0] == "graphml":
             self._problem(f"is {_NOT_READ[name]}, which cannot be read")
         elif self.open == ["graphml", "graph", "node"]:
-            self.node, self.attributes = (self.place, self._value(values, "id")), {}
+            self.node, self.attributes, self.shown = (self.place, self._value(values, "id")), {}, ""
         elif self.open == ["graphml", "graph", "edge"]:
             source, target = self._value(values, "source"), self._value(values, "target")
-            if values.get("directed") == "true":
-                self._problem("is a directed edge; a link carries frames both ways")
             if source is not None and target is not None:
                 self.found.links.append(Link(self.place, (source, target)))
+                said = values.get("directed")
+                self.directed.append(self.default if said is None else said == "true")
 
     def _end(self, tag: str) -> None:
         del tag
+        self._keep_shown()
         if self.open == ["graphml", "key", "default"]:
             self.defaults[self.key] = "".join(self.texts)
         elif self.open == ["graphml", "graph", "node", "data"]:
@@ -104,9 +126,14 @@ class _Reader:
         elif self.open == ["graphml", "graph", "node"]:
             place, name = self.node
             if name is not None:
-                self.found.nodes.append(Node(place, name, self._is_host()))
+                self.found.nodes.append(Node(place, name, *self._describe()))
         self.open.pop()
         self.texts.clear()
+
+    def _keep_shown(self) -> None:
+        """Keep the text of a label of yEd that is open."""
+        if self.open and self.open[-1] == "NodeLabel" and "node" in self.open and not self.shown:
+            self.shown = " ".join("".join(self.texts).split())
 
     def _data(self, text: str) -> None:
         self.texts.append(text)
@@ -116,6 +143,8 @@ class _Reader:
             self._problem(f'lacks {key}="…"')
         return values.get(key)
 
-    def _is_host(self) -> bool:
+    def _describe(self) -> tuple[bool, str]:
+        """Whether the open node is a host, and its label."""
         named = {self.titles.get(key, key): value for key, value in (self.defaults | self.attributes).items()}
-        return named.get("kind", named.get("type", "")).strip().lower() == "host"
+        label = next((named[key].strip() for key in _LABELS if named.get(key, "").strip()), self.shown)
+        return named.get("kind", named.get("type", "")).strip().lower() == "host", label

@@ -1,0 +1,1 @@
+"""Readers of files that describe a fabric, one a format; `formats` is their table."""
