@@ -23,7 +23,7 @@ _MARKS = "is simulated by testbed flows, on any scenario, and not in labs: docs/
 _TRANSPORT = (
     "is not modelled: hosts send TCP, UDP or raw frames, and simulated ones frames that nothing loses under pfc"
 )
-_CHOICE = "is not planned, as a plan has one path a pair; routing ecmp proves and expects it: docs/lossless.md"
+_CHOICE = "is not planned: routing ecmp proves all choices, and testbed flows --next-hop makes them: docs/lossless.md"
 _NOT_MODELLED = {
     **dict.fromkeys(("dctcp", "qcn", "hpcc", "timely", "swift"), _CONGESTION),
     **dict.fromkeys(("ecn", "red", "wred", "dcqcn", "cnp"), _MARKS),

@@ -28,7 +28,12 @@ from testbed.dataplane.kernels.packets_links import (
     tagged_length,
 )
 from testbed.dataplane.kernels.packets_live import deliver_to_host, drop_frame, find_egress_ports, set_vlan_tag
-from testbed.dataplane.kernels.packets_rdma import handle_event, mark_frame, take_message_frame
+from testbed.dataplane.kernels.packets_rdma import (
+    choose_next_hop,
+    handle_event,
+    mark_frame,
+    take_message_frame,
+)
 from testbed.dataplane.kernels.packets_state import (
     AS_ASKED,
     CONTROL_ARRIVES,
@@ -300,11 +305,14 @@ def _arrive(
             return -1
         arrive_at_host(fabric, state, tcp, node - first_exit, frame, now)
         return int(fabric.channels + node - first_exit)
-    if state.step[frame] < state.hops[frame]:
-        following = int(state.way[frame, state.step[frame]])
-        state.step[frame] += 1
-    else:
+    following = -1
+    if rdma is not None:
+        following = choose_next_hop(fabric, state, rdma, frame, int(fabric.place[node]))
+    if following < 0:
         following = int(first_exit + state.goal[frame])
+        if state.step[frame] < state.hops[frame]:
+            following = int(state.way[frame, state.step[frame]])
+            state.step[frame] += 1
     return _store(fabric, state, tcp, live, rdma, frame, node, following, now)
 
 

@@ -20,7 +20,13 @@ from testbed.dataplane.kernels.packets_state import FREE, MADE, MARKED, NOTIFIED
 WAKES, NOTIFIES, TICKS = range(3)
 KINDS = 3
 
+# How switches choose among next hops: not at all (the plan's path), by a hash of the flow, or anew for each frame.
+BY_PATH, BY_FLOW, RANDOM, ROUND_ROBIN, LEAST_QUEUE = range(5)
+
 _11 = np.uint64(11)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @jit_inner
@@ -62,6 +68,53 @@ def mark_frame(state: PacketState, rdma: PacketRdma, node: int, frame: int) -> N
             return
     rdma.marked[frame] = True
     rdma.tally[MARKED] += 1
+
+
+@jit_inner
+def choose_next_hop(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, frame: int, switch: int) -> int:
+    """The node that a switch sends a frame to, as it chooses; -1 where it goes by the plan's path."""
+    if rdma.next_hop == BY_PATH:
+        return -1
+    group = rdma.table[switch, rdma.key[state.goal[frame]]]
+    if group < 0:
+        return int(fabric.virtual + fabric.hosts + state.goal[frame])
+    first = rdma.start[group]
+    size = rdma.start[group + 1] - first
+    flow = state.flow[frame]
+    if rdma.next_hop == BY_FLOW:
+        return int(rdma.channel[first + np.int64(_hash(flow, switch) % np.uint64(size))])
+    if rdma.next_hop == ROUND_ROBIN:
+        place = rdma.turn[group]
+        rdma.turn[group] = place + 1 if place + 1 < size else 0
+        return int(rdma.channel[first + place])
+    drawn = np.int64(draw(state.random, flow) % np.uint64(size))
+    if rdma.next_hop == RANDOM:
+        return int(rdma.channel[first + drawn])
+    best = rdma.channel[first + drawn]
+    for number in range(1, size):  # from a drawn one on, so that of equal queues each is as likely
+        other = rdma.channel[first + (drawn + number) % size]
+        if _queue_of(fabric, state, rdma, other) < _queue_of(fabric, state, rdma, best):
+            best = other
+    return int(best)
+
+
+@jit_inner
+def _queue_of(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, channel: int) -> int:
+    """Frames that a frame would wait for on a channel."""
+    waiting = 1 if state.busy[channel] else 0
+    for priority in range(fabric.priorities):
+        waiting += rdma.waiting[priority * fabric.channels + channel]
+    return int(waiting)
+
+
+@jit_inner
+def _hash(flow: int, switch: int) -> np.uint64:
+    """SplitMix64 of a flow's number and a switch, in place of a hash of addresses and ports."""
+    bits: np.uint64 = np.uint64(flow) * _SECOND ^ np.uint64(switch) * _STEP
+    bits += _STEP
+    bits = (bits ^ (bits >> _30)) * _FIRST
+    bits = (bits ^ (bits >> _27)) * _SECOND
+    return bits ^ (bits >> _31)
 
 
 @jit_inner

@@ -164,6 +164,12 @@ class PacketRdma(NamedTuple):
     marked: Bools  # (Q,) frames that are marked
     waiting: Longs  # (N,) frames that wait in a node's queue
     peak: Longs  # (N,) the most there were
+    next_hop: int  # how switches choose among next hops, see packets_rdma
+    key: Longs  # (H,) column of `table` of each host
+    table: Ints  # (S, K) set of next hops by switch and destination, below 0 at the destination's switch
+    start: Longs  # (G + 1,) offset of the first channel of each set
+    channel: Ints  # channels of all sets
+    turn: Longs  # (G,) place in a set that is next, round robin
     tally: Longs  # (TALLIES,) frames that were marked, notifications that were sent
 
 

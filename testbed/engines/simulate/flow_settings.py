@@ -12,6 +12,8 @@ from testbed.engines.simulate.flow_sizes import find_sizes
 from testbed.engines.simulate.packet_settings import PacketSettings, packet_problems
 
 Congestion = Literal["none", "dcqcn"]
+NextHop = Literal["path", "flow", "random", "round_robin", "least_queue"]
+NEXT_HOPS: tuple[NextHop, ...] = get_args(NextHop)
 CONGESTION: tuple[Congestion, ...] = get_args(Congestion)
 # IPv4, UDP, base transport header and its check sequence (InfiniBand architecture, annex A17: RoCEv2).
 ROCE_HEADERS = 20 + 8 + 12 + 4
@@ -49,6 +51,9 @@ class FlowSettings:
     k_max: int = 200_000
     p_max: float = 0.01
     dcqcn: Dcqcn = field(default_factory=Dcqcn)
+    # how switches choose among the next hops of a routing that has several: `path` takes the plan's for each pair of
+    # switches, `flow` one by a hash of each flow, the others one for each frame; None = `flow` where there are several
+    next_hop: NextHop | None = None
 
     @property
     def payload(self) -> int:
@@ -103,6 +108,9 @@ def flow_problems(settings: FlowSettings) -> list[Problem]:
     if settings.congestion not in CONGESTION:
         sentence = f'should be one of {", ".join(CONGESTION)}, not "{settings.congestion}".'
         found.append(Problem(argument("congestion"), sentence + did_you_mean(settings.congestion, CONGESTION)))
+    if settings.next_hop is not None and settings.next_hop not in NEXT_HOPS:
+        sentence = f'should be one of {", ".join(NEXT_HOPS)}, not "{settings.next_hop}".'
+        found.append(Problem(argument("next_hop"), sentence + did_you_mean(settings.next_hop, NEXT_HOPS)))
     if not switches.lossless:
         sentence = (
             "should be pause or pfc: a frame that is dropped would have to be sent again, and go-back-N of network "

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from testbed.base.errors import InputError, Problem, argument
+from testbed.base.errors import InputError, Problem, argument, setting
 from testbed.base.model import Floats, Longs
 from testbed.dataplane.kernels.dcqcn import DcqcnRates
 from testbed.dataplane.kernels.packets import run
 from testbed.dataplane.kernels.packets_check import waiting_cycle
-from testbed.dataplane.kernels.packets_rdma import KINDS, WAKES
+from testbed.dataplane.kernels.packets_rdma import BY_PATH, KINDS, WAKES
 from testbed.dataplane.kernels.packets_state import (
     DELIVERED,
     MARKED,
@@ -27,7 +27,7 @@ from testbed.dataplane.kernels.packets_state import (
     PacketState,
 )
 from testbed.engines.simulate.flit_settings import UNIFORM
-from testbed.engines.simulate.flow_settings import FlowSettings
+from testbed.engines.simulate.flow_settings import NEXT_HOPS, FlowSettings
 from testbed.engines.simulate.flow_sizes import find_sizes
 from testbed.engines.simulate.packet_network import PacketNetwork, empty_packet_state, packet_fabric
 from testbed.engines.simulate.packet_point import STRETCH, Counters, check_frames
@@ -186,7 +186,8 @@ def begin_flows(
     def longs(*shape: int) -> Longs:
         return np.zeros(shape, dtype=np.int64)
 
-    dcqcn = settings.dcqcn
+    dcqcn, choices = settings.dcqcn, network.routes.choices
+    several = choices is not None and choices.layers == 1 and settings.next_hop != "path"
     rates = DcqcnRates(
         controlled=settings.congestion == "dcqcn",
         gain=dcqcn.gain,
@@ -224,6 +225,12 @@ def begin_flows(
         marked=np.zeros(network.frames, dtype=np.bool_),
         waiting=longs(network.nodes),
         peak=longs(network.nodes),
+        next_hop=NEXT_HOPS.index(settings.next_hop or "flow") if several else BY_PATH,
+        key=destination_keys(network.topology, network.routes).astype(np.int64) if several else longs(0),
+        table=choices.table if choices is not None and several else np.zeros((0, 0), dtype=np.int32),
+        start=choices.start if choices is not None and several else longs(0),
+        channel=choices.hop if choices is not None and several else np.zeros(0, dtype=np.int32),
+        turn=longs(len(choices.start) if choices is not None and several else 0),
         tally=longs(TALLIES),
     )
     return fabric, state, rdma
@@ -279,6 +286,17 @@ def simulate_flows(
         cycle=tuple(hop_name(network.topology, hop, network.priorities) for hop in cycle),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def choice_problems(network: PacketNetwork, settings: FlowSettings) -> list[Problem]:
+    """Next hops that switches are to choose among, where the plan has one for each pair."""
+    if settings.next_hop in (None, "path") or network.routes.choices is not None:
+        return []
+    sentence = (
+        f'"{settings.next_hop}" chooses among several next hops, and this plan has one path for each pair; ask for a '
+        f"routing with several, {setting('routing', value='{kind: ecmp}')}"
+    )
+    return [Problem(argument("next_hop"), sentence)]
 
 
 def memory_problems(network: PacketNetwork, settings: FlowSettings) -> list[Problem]:

@@ -20,7 +20,7 @@ from testbed.engines.simulate.detail_levels import packet_network
 from testbed.engines.simulate.flit_settings import UNIFORM, pattern_problems
 from testbed.engines.simulate.flow_settings import FlowSettings, flow_problems
 from testbed.engines.simulate.flow_sizes import find_sizes
-from testbed.engines.simulate.flows import FlowResult, memory_problems, simulate_flows
+from testbed.engines.simulate.flows import FlowResult, choice_problems, memory_problems, simulate_flows
 from testbed.engines.simulate.packet_settings import fabric_problems
 from testbed.engines.simulate.result_folder import environment
 from testbed.engines.simulate.run_points import bundle_problems
@@ -134,7 +134,7 @@ def simulate_flows_of_plan(
     if problems:
         raise InputError(problems)
     network = packet_network(plan, switches)
-    problems = memory_problems(network, settings)
+    problems = [*memory_problems(network, settings), *choice_problems(network, settings)]
     if problems:
         raise InputError(problems)
     progress("loading the simulator; compiling it, the first time, takes half a minute")

@@ -76,6 +76,15 @@ def flows(
             rich_help_panel=MARKING,
         ),
     ] = None,
+    next_hop: Annotated[
+        str | None,
+        typer.Option(
+            "--next-hop",
+            help="with routing ecmp: path of the plan, or chosen by flow, random (spraying), round_robin or "
+            "least_queue for each frame; default flow",
+            rich_help_panel=SWITCHES,
+        ),
+    ] = None,
     flow_control: Annotated[
         str, typer.Option("--flow-control", help="pause (802.3x) or pfc", rich_help_panel=SWITCHES)
     ] = "pause",
@@ -124,7 +133,7 @@ def flows(
         pattern=pattern, flow_control=flow_control, duration=duration, warm_up=0.0, frame=frame, buffer=buffer,  # type: ignore[arg-type]  # looked at with the others
         xoff=xoff, xon=xon, shared=shared, delay=delay,
     )  # fmt: skip
-    asked = FlowSettings(switches, sizes, share, congestion, k_min, k_max, p_max, parameters)  # type: ignore[arg-type]  # likewise
+    asked = FlowSettings(switches, sizes, share, congestion, k_min, k_max, p_max, parameters, next_hop)  # type: ignore[arg-type]  # likewise
     problems += flow_problems(asked)
     if problems:
         raise InputError(problems)

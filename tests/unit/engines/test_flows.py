@@ -12,7 +12,14 @@ from testbed.base.errors import InputError
 from testbed.dataplane.kernels import dcqcn
 from testbed.engines.simulate.flow_settings import Dcqcn, FlowSettings, flow_problems, parse_dcqcn
 from testbed.engines.simulate.flow_sizes import DISTRIBUTIONS, find_sizes
-from testbed.engines.simulate.flows import Flows, begin_flows, draw_flows, memory_problems, simulate_flows
+from testbed.engines.simulate.flows import (
+    Flows,
+    begin_flows,
+    choice_problems,
+    draw_flows,
+    memory_problems,
+    simulate_flows,
+)
 from testbed.engines.simulate.packet_network import PacketNetwork
 from testbed.engines.simulate.packet_settings import PacketSettings
 from tests.fabrics import plan_of
@@ -199,6 +206,8 @@ def test_one_size_is_read_with_its_unit(text, size):
         ({"load": 1.5}, "load: should be above 0 and up to 1, not 1.5"),
         ({"congestion": "timely"}, 'congestion: should be one of none, dcqcn, not "timely".'),
         ({"k_min": 9, "k_max": 9}, "k_min: of 9 bytes should be 0 or more, and below k_max, 9"),
+        ({"next_hop": "spray"},
+         'next_hop: should be one of path, flow, random, round_robin, least_queue, not "spray".'),
         ({"p_max": 0.0}, "p_max: should be above 0 and up to 1, not 0"),
         ({"switches": PacketSettings(warm_up=0.0, flow_control="none")},
          "flow_control: should be pause or pfc: a frame that is dropped would have to be sent again, and go-back-N of "
@@ -207,7 +216,7 @@ def test_one_size_is_read_with_its_unit(text, size):
         ({"switches": PacketSettings(warm_up=0.0, duration=-1.0)},
          "duration: should be from 0.01 to 60,000.0, not -1.0"),
     ],
-    ids=["sizes", "size", "load", "congestion", "k_min", "p_max", "flow_control", "frame", "duration"],
+    ids=["sizes", "size", "load", "congestion", "k_min", "next_hop", "p_max", "flow_control", "frame", "duration"],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_a_sentence(changes, said):
     asked = FlowSettings(**{"switches": SWITCHES, **changes})
@@ -254,6 +263,49 @@ def test_flows_around_a_ring_of_short_buffers_deadlock(congestion):
     assert len(result.cycle) == 5
     assert (result.finished < 0).any()
     assert np.isnan(result.times[result.finished < 0]).all()
+
+
+@pytest.fixture(scope="module")
+def multipath():
+    """Two leaves with four hosts each, four spines: four next hops up."""
+    return network_of(plan_of("leaf_spine", {"kind": "ecmp"}, leaves=2, spines=4, hosts_per_leaf=4))
+
+
+def sent_up(network, next_hop, sent):
+    """What became of flows, and the frames that the first leaf sent to each spine."""
+    result = simulate_flows(network, FlowSettings(SWITCHES, congestion="none", next_hop=next_hop), 1, flows=sent)
+    up = np.flatnonzero(network.topology.channel_source == network.topology.host_switch[0])
+    return result, np.rint(result.channel_use[up] * result.end / network.channel_time).astype(int).tolist()
+
+
+def test_frames_take_next_hops_in_turn_or_by_chance(multipath):
+    sent = flows_of((0, 4, 400 * 1456, 0))
+    assert sent_up(multipath, "round_robin", sent)[1] == [100] * 4
+    by_chance = sent_up(multipath, "random", sent)[1]
+    assert sum(by_chance) == 400
+    assert sum((count - 100) ** 2 / 100 for count in by_chance) < 16.3  # chi-squared, 3 degrees of freedom, 0.1 %
+    assert sorted(sent_up(multipath, "path", sent)[1]) == [0, 0, 0, 400]
+
+
+def test_each_flow_keeps_the_next_hop_of_its_hash(multipath):
+    sent = flows_of(*((0, 4, 10 * 1456, 100 * number) for number in range(200)))
+    counts = sent_up(multipath, None, sent)[1]
+    assert all(count % 10 == 0 for count in counts)
+    assert sum((count / 10 - 50) ** 2 / 50 for count in counts) < 16.3
+
+
+def test_the_shortest_queue_is_as_good_as_a_fabric_without_limits(multipath):
+    sent = flows_of(*((host, 4 + host, 1_000_000, 0) for host in range(4)))
+    adaptive, _ = sent_up(multipath, "least_queue", sent)
+    hashed, _ = sent_up(multipath, "flow", sent)
+    assert adaptive.slowdown.max() < 1.02
+    assert hashed.slowdown.max() > 1.5
+
+
+def test_choices_that_a_plan_does_not_have_are_refused(chain, multipath):
+    asked = FlowSettings(SWITCHES, next_hop="random")
+    assert "chooses among several next hops, and this plan has one" in choice_problems(chain, asked)[0].sentence
+    assert choice_problems(multipath, asked) == choice_problems(chain, FlowSettings(SWITCHES)) == []
 
 
 def test_events_of_rates_have_room(chain):
