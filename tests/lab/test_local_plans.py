@@ -9,6 +9,7 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.model import LocalPlan, host_mac
 from testbed.engines.lab.control.build import build_lab
+from testbed.engines.lab.hosts.commands import in_host
 from testbed.engines.ovs.check_paths import installed_problems
 from testbed.experiments.run.in_session import check_paths
 from testbed.fabric.openflow.rule_text import parse_rule
@@ -78,7 +79,7 @@ def _captured(plan, kind: str) -> str:
     """What tcpdump sees on a link between two switches while the hosts beside it ping each other."""
     with build_lab(plan) as lab:
         port = f"s1-eth{int(plan.topology.out_port[0])}"
-        ping = ["mnexec", "-a", str(lab.facts.holders["h1"]), "ping", "-c", "3", "-i", "0.2", "10.0.0.2"]
+        ping = [*in_host(lab.facts.holders["h1"], []), "ping", "-c", "3", "-i", "0.2", "10.0.0.2"]
         program = f"import subprocess; subprocess.run({ping}, check=True)"
         found = captured(lab, {"capture": (None, ("-i", port, "-e", "-n", "-l", kind))}, program)
         assert "3 received" in found["meanwhile"]

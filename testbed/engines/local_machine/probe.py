@@ -31,11 +31,13 @@ from testbed.scenario.workloads.spec import events_of
 
 OPENFLOW = "openflow framework"
 NETEM = "netem"
-TAPS, SWITCHES = "taps", "open vswitch"
+TAPS, SWITCHES, MININET = "taps", "open vswitch", "mininet"
+_OF_SWITCHES = {SWITCHES, MININET}  # which modelled switches do without
 SHUT_IN = "hosts shut in"
 ROOTLESS = "labs without root"
 _LIMIT = 20.0
 _SETUP = setup()
+_NO_SWITCHES = "no lab of Open vSwitch can be built; one of modelled switches can: --engine realtime"
 _VETH = "ip link add probe0 type veth peer name probe1; "
 _KERNEL_OVS = (
     "mount -t tmpfs probe /run; export OVS_RUNDIR=/run; "
@@ -165,9 +167,9 @@ def capabilities() -> tuple[Capability, ...]:
     """Try everything a lab uses; takes a fraction of a second, changes nothing."""
     found = [
         *_rights(),
-        _commands(SWITCHES, ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"), "no lab can be built"),
+        _commands(SWITCHES, ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ethtool"), _NO_SWITCHES),
         _mininet(),
-        _commands("network tools", ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv"), "no lab can be built"),
+        _commands("network tools", ("ip", "tc", "unshare", "nsenter", "setpriv"), "no lab can be built"),
         _commands("fping", ("fping",), "paths cannot be checked by pings, so no load is run"),
         _commands("iperf3", ("iperf3",), "iperf3 loads cannot run", needed=False),
         _commands("ping", ("ping",), "ping loads cannot run", needed=False),
@@ -175,7 +177,7 @@ def capabilities() -> tuple[Capability, ...]:
         _mpich(),
         _openflow(),
     ]
-    if all(capability.present for capability in found if capability.needed):
+    if all(one.present for one in found if one.needed and one.name not in _OF_SWITCHES):
         found.append(_NAMESPACES.run())
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
@@ -215,7 +217,7 @@ def _commands(name: str, programs: Sequence[str], consequence: str, *, needed: b
 
 def _mininet() -> Capability:
     """Its program and its Python module, which is the system's."""
-    found = _commands("mininet", ("mnexec",), "no lab can be built")
+    found = _commands(MININET, ("mnexec",), _NO_SWITCHES)
     if not found.present or find_spec("mininet") is not None:
         return found
     return replace(found, present=False, detail=f"{find_python()} does not find the Python module mininet")
@@ -318,7 +320,7 @@ def _shut_in() -> Capability:
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     # A model's switches are no program.
-    require_all(list_needed_capabilities(scenario), {SWITCHES} if scenario.engine == "realtime" else ())
+    require_all(list_needed_capabilities(scenario), _OF_SWITCHES if scenario.engine == "realtime" else ())
 
 
 def list_needed_capabilities(scenario: Scenario) -> set[str]:

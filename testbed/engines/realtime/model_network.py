@@ -88,8 +88,7 @@ class ModelFabric(LabNetwork):
     Args:
         order: what is to be built.
         folder: of the lab; the planner's side has put the model there.
-        holders: as of Fabric.
-        groups: likewise.
+        holders: as of LabNetwork.
     """
 
     def __init__(
@@ -97,10 +96,8 @@ class ModelFabric(LabNetwork):
         order: BuildOrder,
         folder: Path,
         holders: Mapping[str, int] | None = None,
-        groups: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(replace(order, links=()), holders, groups)
-        self.order = order
+        super().__init__(order, holders)
         if order.tso:
             # A TCP hands its segments over as to a network card that cuts them, and as many of them as it would on
             # links that are not slowed down.
@@ -129,7 +126,7 @@ class ModelFabric(LabNetwork):
         return self._doors
 
     def make(self, progress: Progress, rules: Callable[[], None]) -> dict[str, float]:
-        """As Fabric.make(); the model has its tables already, and `rules` waits for who looks after them."""
+        """As LabNetwork.make(); the model has its tables already, and `rules` waits for who looks after them."""
         seconds: dict[str, float] = {}
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
             ("model", self._start),

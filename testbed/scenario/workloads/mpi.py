@@ -25,8 +25,9 @@ from testbed.scenario.workloads.mpi_machines import PORT, Proxy, starting
 from testbed.scenario.workloads.mpi_output import JobOutputError, ParsedJob, shorten_line
 from testbed.scenario.workloads.mpi_placement import Ranks
 
-# Entering a host keeps environment, working directory and open files; paths are then those of the host's mount
-# namespace. A rank's own /dev/shm frees what a killed job leaves there and holds nothing that two ranks could share.
+# Entering a host keeps environment and open files; paths, also that of the working directory, are then those of the
+# host's mount namespace. A rank's own /dev/shm frees what a killed job leaves there and holds nothing that two ranks
+# could share.
 _WRAPPER = """\
 #!/bin/sh
 # Runs one rank of an MPI job in its host: its number and the id of a process there.
@@ -48,8 +49,8 @@ if [ -n "$group" ] && ! echo $$ >"$group"; then
 fi
 export TESTBED_HOST
 # The tracing library brings MPI's own with it, which only the program itself needs.
-exec mnexec -a "$process" unshare --mount -- \\
-    sh -c 'mount -t tmpfs tmpfs /dev/shm && exec {guard}{trace}"$@"' rank "$@"
+exec nsenter --target "$process" --net --mount -- unshare --mount -- \\
+    sh -c 'mount -t tmpfs tmpfs /dev/shm && cd "$0" && exec {guard}{trace}"$@"' "$(pwd)" "$@"
 """
 # ms that a waiting rank sleeps at most, where links are no slower than usual, and ever; see mpi_jobs/shim.
 _POLL_MS, _MOST_POLL_MS = 5, 1000

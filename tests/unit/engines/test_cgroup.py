@@ -108,8 +108,9 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
 
 
 def test_a_command_joins_the_group_before_the_host(tmp_path):
-    assert in_host(41, ["ping"]) == ["mnexec", "-a", "41", "ping"]
-    assert in_host(41, ["ping"], "/g/procs")[-5:] == ["/g/procs", "mnexec", "-a", "41", "ping"]
+    assert in_host(41, ["ping"]) == ["nsenter", "--target", "41", "--net", "--mount", "--", "ping"]
+    assert in_host(41, ["ping"], "/g/procs")[-4:] == ["--net", "--mount", "--", "ping"]
+    assert "/g/procs" in in_host(41, ["ping"], "/g/procs")[:-5]
 
 
 def plan_of(share: str, dilation: int = 100):

@@ -185,9 +185,9 @@ def test_right_arguments_are_no_problem(changes, pairs):
 
 @pytest.fixture
 def run_wrapper(tmp_path):
-    """Run the wrapper of a launch with a stand-in for mnexec that says how it was called."""
-    (tmp_path / "mnexec").write_text('#!/bin/sh\nprintf "%s\\n" "$TESTBED_HOST" "$@"\n')
-    (tmp_path / "mnexec").chmod(0o755)
+    """Run the wrapper of a launch with a stand-in for nsenter that says how it was called."""
+    (tmp_path / "nsenter").write_text('#!/bin/sh\nprintf "%s\\n" "$TESTBED_HOST" "$@"\n')
+    (tmp_path / "nsenter").chmod(0o755)
 
     def run(rank, **arguments):
         wrapper = tmp_path / "wrapper"
@@ -206,8 +206,8 @@ def run_wrapper(tmp_path):
 @pytest.mark.parametrize(("rank", "host", "pid"), [(0, "0", "41"), (1, "2", "43"), (2, "0", "41")])
 def test_wrapper_enters_the_host_of_its_rank(run_wrapper, rank, host, pid):
     words = run_wrapper(rank, hosts=(0, 2, 0), host_pids=(41, 42, 43)).stdout.splitlines()
-    assert words[:3] == [host, "-a", pid]
-    assert words[-4:] == ["rank", "/jobs/my job", "a b", "$HOME"]
+    assert words[:5] == [host, "--target", pid, "--net", "--mount"]
+    assert words[-4:] == [str(Path.cwd()), "/jobs/my job", "a b", "$HOME"]
 
 
 def test_wrapper_ends_with_a_sentence_when_there_is_no_host(run_wrapper):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -216,11 +217,32 @@ def test_missing_tools_are_named_with_consequence_and_remedy(monkeypatch):
         probe.capabilities.cache_clear()
     text = str(caught.value)
     assert (
-        "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl: no lab can be built; run `make"
-        in text
+        "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl, ethtool: no lab of Open vSwitch can "
+        "be built; one of modelled switches can: --engine realtime; run `make" in text
     )
     assert "iperf3: missing: iperf3: iperf3 loads cannot run" in text
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what a lab needs is tried as root")
+def test_modelled_switches_need_neither_open_vswitch_nor_mininet(monkeypatch):
+    which, of_switches = shutil.which, ("ovs", "mnexec", "ethtool")
+    monkeypatch.setattr(
+        shutil, "which", lambda name, **where: None if name.startswith(of_switches) else which(name, **where)
+    )
+    monkeypatch.setattr(probe, "_TRIALS", [trial for trial in probe._TRIALS if trial.name == probe.TAPS])
+    ring = "topology: {kind: ring, switches: 4}\nworkloads: [{kind: ping}]\nengine: "
+    probe.capabilities.cache_clear()
+    try:
+        tried = {one.name: one for one in probe.capabilities()}
+        probe.require_all((), probe._OF_SWITCHES)
+        with pytest.raises(CapabilityError, match="mininet: missing: mnexec: no lab of Open vSwitch"):
+            probe.require(parse_scenario(f"{ring}ovs", "x.yaml"))
+    finally:
+        probe.capabilities.cache_clear()
+    assert not tried["open vswitch"].present
+    assert probe.TAPS in tried  # what its labs take is tried all the same
+    assert probe.SHUT_IN in tried
 
 
 def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from mininet.log import error, output
 from testbed.base.errors import LabError
 from testbed.base.units import format_rate
 from testbed.engines.lab.hosts.commands import first_line, in_host
-from testbed.engines.lab.hosts.lab_network import LabNetwork
+from testbed.engines.lab.hosts.mininet_network import MininetNetwork
 
 _SECONDS = 4
 _LIMIT = 60.0
@@ -28,7 +28,7 @@ _RATE = re.compile(r"\d+(\.\d+)?[KMG]?$")
 class Prompt(CLI):  # type: ignore[misc]
     """Mininet's command line."""
 
-    mn: LabNetwork
+    mn: MininetNetwork
 
     def do_iperf(self, line: str) -> None:
         """Simple TCP test of some seconds between two hosts, by iperf3; usage: iperf [node1 node2]."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from testbed.base.errors import CapabilityError, LabError
@@ -27,7 +29,15 @@ _BACK = 'cd "$1" 2>/dev/null || cd /; shift; exec "$@"'
 
 
 def enter(init: int) -> None:
-    """Replace this process by Mininet's command line inside the lab of a process 1; does not return."""
+    """Replace this process by Mininet's command line inside the lab of a process 1; does not return.
+
+    Raises:
+        CapabilityError: there is no Mininet, or this is not root.
+    """
+    if find_spec("mininet") is None or shutil.which("mnexec") is None:
+        raise CapabilityError(
+            f"the prompt is Mininet's, which is not installed; {setup()}, or type: testbed exec LAB HOST -- COMMAND"
+        )
     prompt = [*_ENDING_WITH_PARENT, *make_module_command("testbed.engines.lab.control.mininet_shell")]
     command, environment = _entering(init, prompt, {})
     # Ctrl-C goes to all that the terminal has in front. nsenter, which waits, would end, and the prompt with it.
@@ -125,14 +135,14 @@ def main() -> None:
     from mininet.log import setLogLevel  # noqa: PLC0415 - only inside the lab
 
     from testbed.engines.lab.control.mininet_prompt import Prompt  # noqa: PLC0415
-    from testbed.engines.lab.hosts.lab_network import LabNetwork  # noqa: PLC0415
+    from testbed.engines.lab.hosts.mininet_network import MininetNetwork  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which Python leaves ignored where it was, see enter()
     state = decode(LabState, json.loads(_STATE.read_text()))
     if state.order.host_access != "write":
         forbid()  # for all that the hosts' shells start
     setLogLevel("info")
-    Prompt(LabNetwork(state.order, state.holders, state.groups))
+    Prompt(MininetNetwork(state.order, state.holders, state.groups))
 
 
 if __name__ == "__main__":

@@ -89,6 +89,9 @@ class RunningLab:
         groups = self.shares.give(order)
         if order.model:
             return self._build_model(order, groups, progress)
+        # Modelled switches do without Mininet, so it need not be installed.
+        from testbed.engines.lab.hosts.mininet_network import MininetNetwork  # noqa: PLC0415
+
         progress("open vswitch")
         self.controller.choose(order)  # it comes up beside the switches
         datapath = self.switches.choose_datapath(order.datapath)
@@ -104,7 +107,7 @@ class RunningLab:
                 self.switches.start, shares, stock=order.stock, order=everywhere, flows=flows,
                 entries=forwarding_entries(order),
             )  # fmt: skip
-            fabric = LabNetwork(order, groups=groups, switches=self.switches)
+            fabric = MininetNetwork(order, groups=groups, switches=self.switches)
             starting.result()
         ready = round(time.monotonic() - started, 4)
         made = fabric.make(progress, lambda: self.controller.bring_rules(order, self.switches, progress))
@@ -139,7 +142,7 @@ class RunningLab:
         from testbed.engines.realtime.model_network import ModelFabric  # noqa: PLC0415
 
         allow_files(_MODEL_FILES + _FILES_A_HOST * len(order.hosts), f"the lab {order.name}")
-        fabric = ModelFabric(order, FOLDER, groups=groups)
+        fabric = ModelFabric(order, FOLDER)
         self._check_switches = fabric.check_switches
         self.controller.choose(order)  # it gets ready beside the hosts
         made = fabric.make(progress, self.controller.wait_until_it_answers)

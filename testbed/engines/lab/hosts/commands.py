@@ -124,12 +124,12 @@ def how_it_ended(code: int | None) -> str:
 
 
 def in_host(holder: int, command: Iterable[str], procs: str | None = None) -> list[str]:
-    """Return the command that runs another one in a host's namespaces.
+    """Return the command that runs another one in a host's namespaces, in their topmost folder.
 
     `holder` is a process of the host. By the file `procs` the command joins the host's group, and so gets no more than
     its share of the processors; None for what the lab itself does to a host.
     """
-    entering = ["mnexec", "-a", str(holder), *command]
+    entering = ["nsenter", "--target", str(holder), "--net", "--mount", "--", *command]
     return build_join_command(procs, entering) if procs else entering
 
 

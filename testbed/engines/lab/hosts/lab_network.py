@@ -1,4 +1,4 @@
-"""The lab network: Mininet's object model over switches, hosts and links that are made in a few batches."""
+"""The lab network: switches, hosts and links that are made in a few batches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from mininet.net import Mininet
 
 from testbed.base.errors import LabError
 from testbed.base.ethernet import VLAN_TAG, WIRE_OVERHEAD
@@ -37,7 +35,6 @@ from testbed.engines.lab.hosts.interface_names import (
     vlan_interface,
 )
 from testbed.engines.lab.hosts.interfaces import set_interfaces
-from testbed.engines.lab.hosts.nodes import LabHost, LabIntf, LabLink, LabSwitch
 from testbed.engines.lab.hosts.shaping import (
     HEAD_DROP,
     HOST_QUEUE,
@@ -71,13 +68,12 @@ _FRAMES = slice(0, 2)  # of the figures of a port: frames taken in and sent
 Progress = Callable[[str], None]
 
 
-class LabNetwork(Mininet):  # type: ignore[misc]
-    """A lab as a Mininet network: `net.get("h1").cmd("ping …")` and Mininet's CLI work on it.
+class LabNetwork:
+    """The hosts and links of a lab, and what is asked of them.
 
     Args:
         order: what is to be built.
         holders: host → pid to adopt the namespaces of a running lab; none = make them.
-        groups: host → file by which its programs join its share of the processors; none where it has no share.
         switches: whose processes run by the time of make(); None = those of a lab that is adopted are left alone.
     """
 
@@ -92,12 +88,8 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         self,
         order: BuildOrder,
         holders: Mapping[str, int] | None = None,
-        groups: Mapping[str, str] | None = None,
         switches: SwitchBackend | None = None,
     ) -> None:
-        # Mininet's own initialisation raises limits of the whole machine; a lab leaves the machine alone.
-        Mininet.inited = True
-        super().__init__(host=LabHost, switch=LabSwitch, link=LabLink, intf=LabIntf, controller=None, build=False)
         self.order = order
         self._open_vswitch = switches
         self.changed: dict[int, LinkState] = {}  # links that run otherwise than planned
@@ -114,27 +106,8 @@ class LabNetwork(Mininet):  # type: ignore[misc]
         self._shown: set[tuple[int, Path]] = set()
         # Of those that this has started; nothing is known of how others' ended.
         self._kept = {} if holders else start_holders([host.name for host in order.hosts], order.host_access)
-        adopted = holders or {name: process.pid for name, process in self._kept.items()}
-        for host in order.hosts:
-            self.addHost(
-                host.name, holder=adopted[host.name], procs=(groups or {}).get(host.name), access=order.host_access,
-                ip=host.ip, mac=host.mac,
-            )  # fmt: skip
-        for switch in order.switches:
-            self.addSwitch(switch)
-        for link in order.links:
-            self.addLink(link.switch_a, link.switch_b, port1=link.port_a, port2=link.port_b)
-        for host in order.hosts:
-            self.addLink(
-                host.name, host.switch, port1=0, port2=host.port, intfName1=HOST_INTERFACE,
-                addr1=host.mac, params1={"ip": host.ip, "prefix": order.prefix},
-            )  # fmt: skip
-        self.built = True
-
-    @property
-    def holders(self) -> dict[str, int]:
-        """Pid of the process that keeps each host's namespaces."""
-        return {host.name: host.holder for host in self.hosts}
+        # Pid of the process that keeps each host's namespaces.
+        self.holders = dict(holders or {name: process.pid for name, process in self._kept.items()})
 
     @property
     def open_vswitch(self) -> SwitchBackend:

@@ -57,9 +57,10 @@ class _Running:
         self.out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
         self.err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as above
         command, environment = list(spec.argv), {**({} if spec.only_env else os.environ), **spec.env}
-        if spec.host is not None:
-            command = program_in(holders[spec.host], command, groups.get(spec.host), access)
         of_hosts = spec.host is not None or spec.to_hosts
+        where = HOME if spec.to_hosts or (of_hosts and access != "write") else folder
+        if spec.host is not None:
+            command = program_in(holders[spec.host], command, groups.get(spec.host), access, where)
         if of_hosts:
             environment |= own_places(access)
 
@@ -69,7 +70,7 @@ class _Running:
             return subprocess.Popen(
                 command, stdin=give_nothing(access if of_hosts else "write"), stdout=self.out, stderr=self.err,
                 env=environment, start_new_session=True,
-                cwd=HOME if spec.to_hosts or (of_hosts and access != "write") else folder,
+                cwd=where,
             )  # fmt: skip
 
         def apart_from_all() -> subprocess.Popen[bytes]:

@@ -70,12 +70,15 @@ def guard(access: Access) -> tuple[str, ...]:
     return ("setpriv", "--no-new-privs", "--inh-caps", "-all", "--bounding-set", kept, "--")
 
 
-def program_in(holder: int, command: Iterable[str], procs: str | None, access: Access) -> list[str]:
+def program_in(
+    holder: int, command: Iterable[str], procs: str | None, access: Access, folder: str | None = None
+) -> list[str]:
     """Return the command that runs a program of a user in a host; see in_host().
 
-    It is to be started by `filtered`.
+    It is to be started by start_with_seccomp(), and runs in `folder`, which is one of the host.
     """
-    return in_host(holder, [*guard(access), *command], procs)
+    into = () if folder is None else ("sh", "-ec", 'cd "$0"; exec "$@"', folder)
+    return in_host(holder, [*guard(access), *into, *command], procs)
 
 
 def own_places(access: Access) -> dict[str, str]:
