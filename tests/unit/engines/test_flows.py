@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from testbed.base.errors import InputError
+from testbed.base.errors import InputError, Problem
 from testbed.dataplane.kernels import dcqcn
 from testbed.engines.simulate.flow_settings import Dcqcn, FlowSettings, flow_problems, parse_dcqcn
 from testbed.engines.simulate.flow_sizes import DISTRIBUTIONS, find_sizes
@@ -224,7 +224,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(changes, said):
 
 
 def test_all_that_is_wrong_with_parameters_is_said_at_once():
-    problems: list = []
+    problems: list[Problem] = []
     parse_dcqcn(["timr=3", "gain=x", "interval=0", "fast_recovery=3", "fast_recovery=4"], problems)
     assert [one.sentence for one in problems] == [
         "should be PARAMETER=NUMBER with one of gain, alpha_time, timer, byte_counter, fast_recovery, additive, "

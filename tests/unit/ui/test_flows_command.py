@@ -16,6 +16,8 @@ DEADLOCK = (
     "--congestion", "none",
 )  # fmt: skip
 
+SPRAYED = ("fattree14", "--set", "routing={kind: ecmp}", "--sizes", "10kB", "--load", "once", "--next-hop", "random")
+
 
 @pytest.fixture
 def flows(tmp_path):
@@ -46,7 +48,12 @@ def test_completion_times_are_told_by_size_and_written_down(flows):
 
 
 def test_flows_as_json_have_their_schema(flows):
-    for words in (("fattree14", "--duration", "20"), ("fattree14", "--sizes", "10kB", "--load", "once"), DEADLOCK):
+    for words in (
+        ("fattree14", "--duration", "20"),
+        ("fattree14", "--sizes", "10kB", "--load", "once"),
+        DEADLOCK,
+        SPRAYED,
+    ):
         value = conforms("flows", flows(*words, "--json")[1])
         assert value["flows"] > 1
 
