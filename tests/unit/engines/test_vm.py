@@ -18,7 +18,7 @@ import pytest
 
 from testbed.base.errors import CapabilityError, InputError, LabError
 from testbed.base.resources import PACKAGES as ROOT
-from testbed.engines.vm import boot, building, image, kvm, stream, suite
+from testbed.engines.vm import boot, image, kvm, stream, suite
 from testbed.engines.vm.image import Image, build_image, find_image, image_digest, image_folder, require_image
 from testbed.engines.vm.machine import _VIRTUAL_DATE, VirtualMachine, needed_memory, qemu_command, require_memory
 from testbed.engines.vm.project import LAB_PARTS, pack_project, unpack_results
@@ -27,6 +27,8 @@ from testbed.experiments.run.vm import choose_machine, raise_reported
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.scenario.engines import VmOptions
+
+from .fake_programs import put_builder, put_qemu
 
 _PARTS = ("root.img", "vmlinuz", "initrd.img", "versions")
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nworkloads: [{kind: ping}]\n"
@@ -81,16 +83,6 @@ def test_the_image_is_memory_beside_the_machines_own(whole):
     assert room > (2048 << 20) + (4 << 30)
 
 
-def test_accelerators(whole):
-    assert " -accel tcg,thread=multi -cpu max,erms=off," in " ".join(_command(whole, "tcg"))
-    assert " -smp 2 -m 2048 " in " ".join(_command(whole, "tcg"))
-    assert " -accel kvm -cpu host -smp 4 " in " ".join(_command(whole, "kvm", 4))
-    virtual = " ".join(_command(whole, "icount", 1))
-    assert " -accel tcg,thread=single " in virtual
-    assert " -icount shift=0,sleep=off," in virtual
-    assert " -rtc base=2020-01-01T00:00:00,clock=vm " in virtual
-
-
 def test_in_virtual_time_nothing_comes_from_this_machine(whole):
     """Neither the date, nor random numbers, nor when another thread of QEMU gets to serve a queue."""
     virtual = " ".join(_command(whole, "icount", 1, seed=7))
@@ -102,70 +94,15 @@ def test_in_virtual_time_nothing_comes_from_this_machine(whole):
     assert "virtio-rng-pci" in _command(whole, "tcg")
 
 
-def test_a_translated_processor_counts_the_time_itself(whole):
-    translated = " clocksource=tsc tsc=reliable"
-    assert [translated in " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")] == [True, False, False]
-
-
-def test_translated_code_lies_at_the_same_addresses_everywhere(whole):
-    commands = {kind: " ".join(_command(whole, kind)) for kind in ("tcg", "icount", "kvm")}
-    assert {kind: "norandmaps" in command for kind, command in commands.items()} == {
-        "tcg": True, "icount": True, "kvm": False,
-    }  # fmt: skip
-    assert {kind: "erms=off,fsrm=off" in command for kind, command in commands.items()} == {
-        "tcg": True, "icount": True, "kvm": False,
-    }  # fmt: skip
-
-
 def test_a_panic_ends_the_machine_instead_of_booting_it_again(whole):
     command = " ".join(_command(whole, "tcg"))
     assert " -no-reboot " in command
     assert " panic=-1 " in command
 
 
-def test_virtual_time_has_one_processor_and_no_kvm(tmp_path, monkeypatch):
-    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
-    assert choose_machine(Image(tmp_path), VmOptions(virtual_time=True), _quiet) == (
-        VirtualMachine("icount", 1, 2048),
-        "",
-    )
-
-
 def test_an_instruction_takes_as_long_as_wished(whole):
     machine, _ = choose_machine(whole, VmOptions(virtual_time=True, shift=2), _quiet)
     assert "shift=2,sleep=off" in " ".join(_command(whole, "icount", 1, shift=machine.shift))
-
-
-def test_kvm_only_where_it_boots(tmp_path, monkeypatch):
-    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "")
-    assert choose_machine(Image(tmp_path), VmOptions(), _quiet)[0].accelerator == "kvm"
-    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "a kernel does not boot with it in 15 s")
-    machine, why_not = choose_machine(Image(tmp_path), VmOptions(memory=512, virtual_time=False), _quiet)
-    assert (machine.accelerator, machine.memory) == ("tcg", 512)
-    assert why_not == "a kernel does not boot with it in 15 s"
-
-
-def test_without_kvm_the_clock_counts_instructions(tmp_path, monkeypatch):
-    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "/dev/kvm is not there")
-    assert choose_machine(Image(tmp_path), VmOptions(), _quiet, 5) == (
-        VirtualMachine("icount", 1, 2048, seed=5), "/dev/kvm is not there",
-    )  # fmt: skip
-
-
-def _fake_qemu(monkeypatch, folder: Path, script: str) -> None:
-    """Put a shell script of QEMU's name first on PATH.
-
-    It finds the file for results in $1 and the one for the console in $2, as QEMU does, in its command line.
-    """
-    program = folder / "bin" / "qemu-system-x86_64"
-    program.parent.mkdir(exist_ok=True)
-    find = (
-        "for word; do case $word in file,id=console,path=*) console=${word##*path=} ;; "
-        "*backend-file,id=results,*) results=${word##*mem-path=} ;; esac; done"
-    )
-    program.write_text(f'#!/bin/bash\n{find}\nset -- "$results" "$console"\n{script}\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
 @pytest.fixture
@@ -176,10 +113,29 @@ def kvm_device(monkeypatch, tmp_path):
     monkeypatch.setattr(kvm, "FOLDER", tmp_path / "run")
 
 
+_BOOTS = "echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >$2"
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "machine", "why_not"),
+    [
+        (_BOOTS, VmOptions(), ("kvm", os.cpu_count(), 2048, 0, 1), ""),
+        (_BOOTS, VmOptions(virtual_time=True), ("icount", 1, 2048, 0, 5), ""),  # one processor, and not asked
+        ("echo no >&2; exit 1", VmOptions(), ("icount", 1, 2048, 0, 5), "no"),
+        ("echo no >&2; exit 1", VmOptions(virtual_time=False, memory=512), ("tcg", os.cpu_count(), 512, 0, 1), "no"),
+    ],
+)
+def test_kvm_only_where_it_boots_and_else_the_clock_counts_instructions(
+    script, options, machine, why_not, tmp_path, monkeypatch, kvm_device
+):
+    put_qemu(monkeypatch, tmp_path, script)
+    assert choose_machine(Image(tmp_path), options, _quiet, 5) == (VirtualMachine(*machine), why_not)
+
+
 def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch, kvm_device):
-    _fake_qemu(monkeypatch, tmp_path, "echo no >&2; exit 1")
+    put_qemu(monkeypatch, tmp_path, "echo no >&2; exit 1")
     assert kvm.why_no_kvm(Image(tmp_path / "vm-0")) == "no"
-    _fake_qemu(monkeypatch, tmp_path, "echo asked again >&2; exit 1")
+    put_qemu(monkeypatch, tmp_path, "echo asked again >&2; exit 1")
     assert kvm.why_no_kvm(Image(tmp_path / "vm-0")) == "no"
     assert kvm.why_no_kvm(Image(tmp_path / "vm-1")) == "asked again"  # another image's kernel may boot
 
@@ -188,14 +144,14 @@ def test_why_kvm_does_not_boot_is_asked_once(tmp_path, monkeypatch, kvm_device):
 @pytest.mark.parametrize(
     ("script", "why_not"),
     [
-        ("echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >$2", ""),
+        (_BOOTS, ""),
         ("echo 'Could not access KVM kernel module' >&2; exit 1", "Could not access KVM kernel module"),
         ("echo Booting >$2; sleep 60", "a kernel does not boot with it in 0.5 s"),
     ],
 )
 def test_kvm_is_probed_by_booting(script, why_not, tmp_path, monkeypatch, kvm_device):
     monkeypatch.setattr(kvm, "_LIMIT", 0.5 if "sleep" in script else 10.0)
-    _fake_qemu(monkeypatch, tmp_path, script)
+    put_qemu(monkeypatch, tmp_path, script)
     assert kvm.why_no_kvm(Image(tmp_path)) == why_not
 
 
@@ -233,59 +189,70 @@ def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def able(monkeypatch):
-    """A machine that can build images."""
+def able(monkeypatch, tmp_path):
+    """Builds images by a script of bash, which finds the folder in $2."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 30))
+    monkeypatch.setattr(image, "pack_project", lambda target, job: target.touch())  # which takes a second
+
+    def use(script: str) -> Path:
+        put_builder(monkeypatch, tmp_path, script)
+        cache: Path = tmp_path / "cache"
+        cache.mkdir()
+        return cache
+
+    return use
 
 
-def test_an_image_is_renamed_when_it_is_whole(tmp_path, monkeypatch, able):
-    (tmp_path / "vm-000000000000.building").mkdir()
-    (image_folder(tmp_path)).mkdir()  # without its parts
-
-    def build(working, progress):
-        progress("working")
-        assert working.name.endswith(".building")
-        for part in _PARTS:
-            (working / part).write_text("kernel 6.1.0\n")
-
-    monkeypatch.setattr(image, "_build", build)
+def test_an_image_is_renamed_when_it_is_whole(able):
+    parts = " ".join(f'"$2/{part}"' for part in _PARTS)
+    cache = able(
+        f"[[ $1 == vm-image && $2 == *.building ]] && echo working && echo kernel 6.1.0 | tee {parts} >/dev/null"
+    )
+    (cache / "vm-000000000000.building").mkdir()
+    image_folder(cache).mkdir()  # without its parts
     said: list[str] = []
-    built = build_image(said.append, tmp_path)
+    built = build_image(said.append, cache)
     assert built.versions == {"kernel": "6.1.0"}
-    assert [place.name for place in tmp_path.iterdir()] == [built.folder.name]
-    assert said == ["working"]
-    assert build_image(said.append, tmp_path) == built
-    assert said == ["working"]
+    assert [place.name for place in cache.iterdir()] == [built.folder.name]
+    assert said == ["building the virtual machine's image: working"]
+    assert build_image(said.append, cache) == built
+    assert len(said) == 1
 
 
-@pytest.mark.parametrize("error", [LabError("no network"), KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch, able):
-    def build(working, progress):
-        (working / "root.img").write_text("half")
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_building_that_is_broken_off_leaves_nothing(error, able):
+    cache = able('echo half >"$2/root.img"; echo $$; exec sleep 60')
+    pids: list[int] = []
+
+    def interrupt(text):
+        pids.append(int(text.rpartition(" ")[2]))
         raise error
 
-    monkeypatch.setattr(image, "_build", build)
     with pytest.raises(type(error)):
-        build_image(_quiet, tmp_path)
-    assert [place.name for place in tmp_path.iterdir()] == []
+        build_image(interrupt, cache)
+    assert list(cache.iterdir()) == []
+    assert not Path(f"/proc/{pids[0]}").exists()
 
 
-def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able):
-    monkeypatch.setattr(building, "find_part", lambda name: tmp_path / name)
-    monkeypatch.setattr(image, "pack_project", lambda target, job: target.write_text(""))
-    monkeypatch.setattr(building, "environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    script = tmp_path / "unshare"
-    script.write_text("#!/bin/sh\necho the kernel\necho 'E: no such package' >&2\nexit 1\n")
-    script.chmod(0o755)
-    folder = tmp_path / "cache"
-    said: list[str] = []
-    folder.mkdir()
-    with pytest.raises(LabError, match=r"^the image of the virtual machine cannot be built:\nE: no such package$"):
-        image._build(folder, said.append)
-    assert said == ["building the virtual machine's image: the kernel"]
+@pytest.mark.parametrize(
+    ("said", "code", "kind", "sentence"),
+    [
+        ("E: no such package", 1, LabError, r"^the image of the virtual machine cannot be built:\nE: no such package$"),
+        (
+            "dpkg: write: No space left on device",
+            1,
+            LabError,
+            r"cannot be built:\ndpkg: write: No space left on device$",
+        ),
+        ("this machine lacks it", 3, CapabilityError, "^this machine lacks it$"),
+    ],
+)
+def test_a_failed_script_is_told_with_its_last_lines_and_leaves_nothing(said, code, kind, sentence, able):
+    cache = able(f"""echo half >"$2/root.img"; echo '{said}' >&2; exit {code}""")
+    with pytest.raises(kind, match=sentence):
+        build_image(_quiet, cache)
+    assert list(cache.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -304,6 +271,7 @@ def test_a_failed_script_is_told_with_its_last_lines(tmp_path, monkeypatch, able
     ],
 )
 def test_what_building_needs_is_looked_at_first(replace, sentence, tmp_path, monkeypatch, able):
+    put_builder(monkeypatch, tmp_path, "exit 1")
     replace(monkeypatch)
     folder = tmp_path / "cache"
     with pytest.raises(CapabilityError) as raised:
@@ -413,43 +381,18 @@ def test_results_come_out_into_their_folder_and_never_elsewhere(tmp_path):
 # --- the tests inside ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def inside(monkeypatch):
-    """What pytest is called with; it prints a line and ends with a code."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(suite, "free_memory", lambda: 2000)
-    seen = SimpleNamespace(command=[], code=0)
-
-    def start(command, errors, cwd, env):
-        assert [env[name] for name in ("TESTBED_REQUIRE_LAB", "TESTBED_IN_VM", "CI")] == ["1", "1", "1"]
-        seen.command = command
-        return stream.run_program(["sh", "-c", f"echo passed; exit {seen.code}"], errors)
-
-    monkeypatch.setattr(suite, "run_program", start)
-    return seen
-
-
-def test_tests_inside_come_from_the_folders_that_have_any(inside):
-    suite.run_tests(["-m", "vm"], _quiet)
-    assert inside.command[-2:] == ["-m", "vm"]
-    (folders,) = (word.partition("=")[2].split() for word in inside.command if word.startswith("testpaths="))
+def test_tests_inside_come_from_the_folders_that_have_any():
     marked = {file.relative_to(ROOT) for file in (ROOT / "tests").rglob("*.py") if "mark.vm" in file.read_text()}
     marked.discard(Path("tests/unit/engines/test_vm.py"))
-    assert {str(file.parent) for file in marked} == set(folders)
+    assert {str(file.parent) for file in marked} == set(suite._FOLDERS.partition("=")[2].split())
 
 
-@pytest.mark.parametrize("code", [0, 1, 5])
-def test_the_exit_code_of_the_tests_inside_is_handed_out(code, inside):
-    inside.code = code
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "code", "shown"), [(["--version"], 0, "pytest"), (["--no-such"], 4, "--no-such")])
+def test_the_exit_code_of_the_tests_inside_is_handed_out(words, code, shown):
     said: list[str] = []
-    assert (suite.run_tests([], said.append), said) == (code, ["passed"])
-
-
-@pytest.mark.parametrize(("memory", "workers"), [(2000, "2"), (700, "1"), (100, "1")])
-def test_each_processor_runs_tests_as_far_as_memory_goes(memory, workers, inside, monkeypatch):
-    monkeypatch.setattr(suite, "free_memory", lambda: memory)
-    suite.run_tests([], _quiet)
-    assert inside.command[inside.command.index("-n") + 1] == workers
+    assert suite.run_tests(words, said.append) == code
+    assert any(shown in line for line in said)
 
 
 # --- the machine while it runs ---------------------------------------------------------------------------------------
@@ -468,7 +411,7 @@ _DONE = """echo '{"code": 0, "facts": {"guest_kernel": "6.1"}}'"""
 def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
     tell = """echo '{"progress": "up"}'; echo '{}'; echo '{"line": "1 passed"}'"""
     hand_back = 'mkdir -p "$1.d/r"; echo hello >"$1.d/r/samples.csv"; tar -c -f "$1" -C "$1.d" .'
-    _fake_qemu(monkeypatch, tmp_path, f"{tell}; {_DONE}; {hand_back}")
+    put_qemu(monkeypatch, tmp_path, f"{tell}; {_DONE}; {hand_back}")
     said: list[str] = []
     lines: list[str] = []
     target = tmp_path / "target"
@@ -489,7 +432,7 @@ def test_progress_lines_and_results_come_out(tmp_path, monkeypatch):
     ],
 )
 def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, tmp_path, script)
+    put_qemu(monkeypatch, tmp_path, script)
     with pytest.raises(LabError, match=sentence):
         _run(tmp_path)
 
@@ -497,20 +440,20 @@ def test_a_machine_that_goes_wrong_is_named(script, sentence, tmp_path, monkeypa
 @pytest.mark.slow
 def test_a_machine_that_falls_silent_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "_BOOT_LIMIT", 3.0)  # in which the shell surely starts
-    _fake_qemu(monkeypatch, tmp_path, 'echo Booting >"$2"; sleep 60')
+    put_qemu(monkeypatch, tmp_path, 'echo Booting >"$2"; sleep 60')
     with pytest.raises(LabError, match="was ended: it said nothing for 3 s\n  console: Booting"):
         _run(tmp_path)
 
 
 @pytest.mark.slow
 def test_a_machine_that_talks_on_and_on_is_ended(tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, tmp_path, "while sleep 0.2; do echo '{}'; done")
+    put_qemu(monkeypatch, tmp_path, "while sleep 0.2; do echo '{}'; done")
     with pytest.raises(LabError, match="was ended: it did not end in time"):
         _run(tmp_path, limit=1.0)
 
 
 def test_the_machine_ends_with_an_interrupt(tmp_path, monkeypatch):
-    _fake_qemu(monkeypatch, tmp_path, """echo $$ >"$2"; echo '{"progress": "up"}'; sleep 60""")
+    put_qemu(monkeypatch, tmp_path, """echo $$ >"$2"; echo '{"progress": "up"}'; sleep 60""")
 
     def interrupt(text):
         raise KeyboardInterrupt
@@ -558,11 +501,12 @@ def test_what_was_raised_inside_is_raised_here():
 
 @pytest.fixture
 def ready(monkeypatch, tmp_path):
-    """A machine with QEMU and an image."""
-    monkeypatch.setattr(vm, "qemu_version", lambda: "QEMU 7.2")
+    """A machine with QEMU and an image, and without KVM."""
+    put_qemu(monkeypatch, tmp_path, "exit 1")
     found = _whole(tmp_path / "vm-0")
     monkeypatch.setattr(vm, "require_image", lambda: found)
-    monkeypatch.setattr(vm, "why_no_kvm", lambda image: "no")
+    monkeypatch.setattr(kvm, "_DEVICE", tmp_path / "no-kvm")
+    monkeypatch.setattr(kvm, "FOLDER", tmp_path / "run")
 
 
 def _run_in_vm(plan, results):
@@ -600,7 +544,7 @@ def test_too_little_memory_is_refused_before_anything_is_started(tmp_path, ready
 
 def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
     error = {"kind": "CapabilityError", "sentence": "iperf3: missing", "problems": []}
-    _fake_qemu(monkeypatch, tmp_path, f"echo '{json.dumps({'error': error})}'")
+    put_qemu(monkeypatch, tmp_path, f"echo '{json.dumps({'error': error})}'")
     with pytest.raises(CapabilityError, match="iperf3: missing"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     assert list((tmp_path / "results").iterdir()) == []
@@ -609,7 +553,7 @@ def test_a_refusal_from_inside_leaves_no_folder(tmp_path, ready, monkeypatch):
 def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeypatch):
     error = json.dumps({"error": {"kind": "LabError", "sentence": "the switches are gone", "problems": []}})
     hand_back = 'mkdir -p "$1.d/x.incomplete"; echo hello >"$1.d/x.incomplete/samples.csv"; tar -c -f "$1" -C "$1.d" .'
-    _fake_qemu(monkeypatch, tmp_path, f"printf '%s\\n' '{error}'; {hand_back}")
+    put_qemu(monkeypatch, tmp_path, f"printf '%s\\n' '{error}'; {hand_back}")
     with pytest.raises(LabError, match=r"^the switches are gone\nwhat was stored until then: .*\.incomplete$"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()
@@ -617,7 +561,7 @@ def test_a_lab_that_breaks_inside_leaves_what_it_stored(tmp_path, ready, monkeyp
 
 
 def test_a_machine_that_breaks_leaves_its_console(tmp_path, ready, monkeypatch):
-    _fake_qemu(monkeypatch, tmp_path, 'echo "Kernel panic - not syncing: Oops" >"$2"')
+    put_qemu(monkeypatch, tmp_path, 'echo "Kernel panic - not syncing: Oops" >"$2"')
     with pytest.raises(LabError, match=r"panicked: Oops(.|\n)*what was stored until then: .*\.incomplete"):
         _run_in_vm(_plan(_SMALL), tmp_path / "results")
     (folder,) = (tmp_path / "results").iterdir()

@@ -26,32 +26,32 @@ from testbed.engines.vm.image import Image
 from testbed.ui.cli import vm_commands
 from testbed.ui.cli.app import app
 
+from .fake_programs import put_builder
+
 
 def _quiet(text: str) -> None:
     del text
 
 
+# Writes down what the script was called with, and makes what it is asked for.
+_MAKE = """echo "$@" >>{calls}; echo its disk; echo left over >"$2/disk"
+for provider in "${{@:4}}"; do echo $provider >"$2/$provider.box"; done"""
+
+
 @pytest.fixture
 def able(monkeypatch, tmp_path):
-    """A machine that can make boxes; returns what its script was called with."""
+    """A machine that can make boxes; returns what tells how its script was called."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 30))
     monkeypatch.setattr(box, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(box, "require_image", lambda: Image(Path("/image")))
-    calls: list[list[str]] = []
+    put_builder(monkeypatch, tmp_path, _MAKE.format(calls=tmp_path / "calls"))
 
-    def make(name, arguments, what, errors, progress):
-        calls.append([name, *arguments])
-        progress("its disk")
-        folder, _, *providers = arguments
-        Path(folder, "disk").write_text("left over")
-        for provider in providers:
-            Path(folder, f"{provider}.box").write_text(provider)
+    def list_calls() -> list[list[str]]:
+        calls = tmp_path / "calls"
+        return [line.split() for line in calls.read_text().splitlines()] if calls.exists() else []
 
-    monkeypatch.setattr(box, "run_script", make)
-    return calls
+    return list_calls
 
 
 def _names(folder: Path) -> list[str]:
@@ -66,21 +66,21 @@ def test_boxes_get_their_names_when_whole_and_are_made_once(tmp_path, able):
     said: list[str] = []
     boxes = build_boxes(PROVIDERS, said.append, folder)
     assert boxes == [box_file("libvirt", folder), box_file("virtualbox", folder)]
-    assert [file.read_text() for file in boxes] == ["libvirt", "virtualbox"]
+    assert [file.read_text() for file in boxes] == ["libvirt\n", "virtualbox\n"]
     assert _names(folder) == sorted(file.name for file in boxes)
-    ((name, working, image, *providers),) = able
+    ((name, working, image, *providers),) = able()
     assert (name, image, providers) == ("vm-box", "/image/root.img", ["libvirt", "virtualbox"])
     assert Path(working).parent == folder
     assert said == ["making the box for Vagrant: its disk"]
     assert build_boxes(PROVIDERS, said.append, folder) == boxes
-    assert len(able) == 1
+    assert len(able()) == 1
 
 
 def test_only_the_box_that_is_not_there_is_made(tmp_path, able):
     build_boxes(["virtualbox"], _quiet, tmp_path / "boxes")
-    assert able[0][3:] == ["virtualbox"]
+    assert able()[0][3:] == ["virtualbox"]
     build_boxes(PROVIDERS, _quiet, tmp_path / "boxes")
-    assert able[1][3:] == ["libvirt"]
+    assert able()[1][3:] == ["libvirt"]
 
 
 def test_a_box_can_be_read_by_users(tmp_path, able):
@@ -100,23 +100,29 @@ def test_what_an_interrupted_building_left_is_not_trusted(tmp_path, able):
         (tmp_path / name).mkdir()
         (tmp_path / name / "libvirt.box").write_text("half")
     (made,) = build_boxes(["libvirt"], _quiet, tmp_path)
-    assert made.read_text() == "libvirt"
+    assert made.read_text() == "libvirt\n"
     assert not list(tmp_path.glob("*.building"))
 
 
-@pytest.mark.parametrize("error", [LabError("no network"), KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_a_building_that_ends_early_leaves_nothing(error, tmp_path, monkeypatch, able):
+@pytest.mark.parametrize(
+    ("ends", "error"),
+    [
+        ("echo no network >&2; exit 1", LabError),
+        ("echo half; exec sleep 60", KeyboardInterrupt),
+        ("echo half", OSError),
+    ],
+)
+def test_a_building_that_ends_early_leaves_nothing(ends, error, tmp_path, monkeypatch, able):
     folder = tmp_path / "boxes"
     build_boxes(["virtualbox"], _quiet, folder)
     before = _names(folder)
+    put_builder(monkeypatch, tmp_path, f'echo half >"$2/libvirt.box"; {ends}')
 
-    def make(name, arguments, what, errors, progress):
-        Path(arguments[0], "libvirt.box").write_text("half")
-        raise error
+    def interrupt(text):
+        raise OSError(28, "No space left on device") if error is OSError else error
 
-    monkeypatch.setattr(box, "run_script", make)
-    with pytest.raises(type(error)):
-        build_boxes(PROVIDERS, _quiet, folder)
+    with pytest.raises(error):
+        build_boxes(PROVIDERS, interrupt, folder)
     assert _names(folder) == before
 
 
@@ -155,7 +161,7 @@ def test_what_making_needs_is_looked_at_first(replace, sentence, tmp_path, monke
         build_boxes(PROVIDERS, _quiet, folder)
     assert sentence.format(folder=folder) in str(raised.value)
     assert not folder.exists()
-    assert able == []
+    assert able() == []
 
 
 def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
@@ -177,10 +183,8 @@ def test_without_an_image_the_remedy_is_told(tmp_path, monkeypatch):
     ],
 )
 def test_a_script_that_lacks_something_is_told_from_a_failed_one(code, error, sentence, tmp_path, monkeypatch):
-    script = tmp_path / "unshare"
-    script.write_text(f"#!/bin/sh\necho 'mount: no loop device; build the box outside' >&2\nexit {code}\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(building, "environment", lambda: {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    said = "mount: no loop device; build the box outside"
+    put_builder(monkeypatch, tmp_path, f"echo '{said}' >&2; exit {code}")
     with pytest.raises(error, match=sentence):
         building.run_script("vm-box", [], "the box for Vagrant", tmp_path / "errors", _quiet)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import time
@@ -20,8 +19,11 @@ from testbed.experiments.run import vm
 from testbed.experiments.run.dilation.estimate import run_instructions
 from testbed.experiments.run.vm import VirtualMachineEngine
 from testbed.planning import make_plan
+from testbed.planning.store import plan_to_json
 from testbed.results import Run
+from testbed.results.store import MANIFEST_KEYS, SCHEMA_VERSION
 from testbed.scenario import parse_scenario
+from tests.unit.engines.fake_programs import put_program, put_qemu
 
 _SMALL = "topology: {kind: mesh, sizes: [2]}\nlab: {dilation: 100}\nworkloads: [{kind: ping}]\n"
 _TORUS = (
@@ -44,36 +46,35 @@ def _plan(text: str):
 @pytest.fixture
 def ready(monkeypatch, tmp_path):
     """A machine with QEMU, an image and no KVM, on which QEMU used 18 s until the virtual one was up."""
-    monkeypatch.setattr(vm, "qemu_version", lambda: "QEMU emulator version 7.2.0")
-    monkeypatch.setattr(vm, "require_image", lambda: Image(tmp_path / "vm-0"))
+    put_qemu(monkeypatch, tmp_path, "exit 1")
+    found = Image(tmp_path / "vm-0")
+    found.folder.mkdir()
+    found.root.touch()
+    monkeypatch.setattr(vm, "require_image", lambda: found)
     monkeypatch.setattr(vm, "why_no_kvm", lambda image: _NO_KVM)
     monkeypatch.setattr(speed, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(boot, "_DISKS", tmp_path)
     monkeypatch.setattr(boot, "_used_by", lambda pid: 18.0)
-    monkeypatch.setattr(boot, "pack_project", lambda target, job, parts: target.write_bytes(b"x"))
-
-
-def _fake_qemu(monkeypatch, script: str):
-    """Replaces QEMU by a shell script, which finds the disk for results in $1 and the console in $2."""
-    monkeypatch.setattr(
-        boot, "qemu_command",
-        lambda machine, image, project, results, console: ["bash", "-c", script, "qemu", str(results), str(console)],
-    )  # fmt: skip
+    monkeypatch.setattr(boot, "pack_project", lambda target, job, parts, more: target.write_bytes(b"x"))
 
 
 def _measured(monkeypatch, tmp_path, plan, progress):
     """Run the plan in a machine that hands back what a run that passed would."""
     folder = tmp_path / "made"
     folder.mkdir(exist_ok=True)
-    entry = {"schema_version": 1, "verdict": "pass", "reasons": [], "loads": [], "dilation": 100.0}
+    entry = {
+        **dict.fromkeys(MANIFEST_KEYS, 0), "schema_version": SCHEMA_VERSION, "verdict": "pass", "reasons": [],
+        "loads": [], "dilation": 100.0, "digest": plan.digest,
+    }  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(entry))
     (folder / "environment.json").write_text("{}")
+    (folder / "plan.json").write_text(plan_to_json(plan))
     (folder / "samples.csv").write_text("metric,value,unit,predicted\n")
     done = json.dumps({"code": 0, "facts": _FACTS})
-    _fake_qemu(
-        monkeypatch, f"""echo $$ >"$2"; {_UP}; tar -c -f "$1" -C {tmp_path} made; printf '%s\\n' '{done}'; sleep 0.05"""
-    )
-    monkeypatch.setattr(vm, "load_run", lambda path, unfinished: Run(path, entry, {}, plan, ()))
+    put_qemu(
+        monkeypatch, tmp_path,
+        f"""echo $$ >"$2"; {_UP}; tar -c -f "$1" -C {tmp_path} made; printf '%s\\n' '{done}'; sleep 0.05""",
+    )  # fmt: skip
     return VirtualMachineEngine().measure(plan, tmp_path / "results", progress)
 
 
@@ -198,7 +199,7 @@ def test_an_interrupt_in_any_phase_leaves_no_machine_or_disk(phase, ready, monke
 def test_an_interrupt_while_kvm_is_tried_ends_that_machine(monkeypatch, tmp_path):
     pid = tmp_path / "pid"
     monkeypatch.setattr(kvm, "_DEVICE", tmp_path)
-    monkeypatch.setattr(kvm, "kernel_command", lambda *about: ["sh", "-c", f"echo $$ >{pid}; sleep 60"])
+    put_qemu(monkeypatch, tmp_path, f"echo $$ >{pid}; sleep 60")
 
     def interrupt(seconds):
         if pid.exists() and pid.read_text():
@@ -231,18 +232,15 @@ def test_the_time_slept_is_what_one_of_two_clocks_has_more(monkeypatch):
 
 @pytest.mark.parametrize("said", ["QEMU emulator version 5.2.0 (Debian 1:5.2)", "QEMU emulator version 6.1.9", "hello"])
 def test_an_old_qemu_is_refused_by_its_name(said, monkeypatch, tmp_path):
-    program = tmp_path / "qemu-system-x86_64"
-    program.write_text(f"#!/bin/sh\necho '{said}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    put_program(monkeypatch, tmp_path, "qemu-system-x86_64", f"echo '{said}'")
     with pytest.raises(CapabilityError, match=rf'calls itself "{re.escape(said)}"; .* 6\.2 or later; run'):
         image.qemu_version()
-    program.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.2'\n")
+    put_program(monkeypatch, tmp_path, "qemu-system-x86_64", "echo 'QEMU emulator version 10.0.2'")
     assert image.qemu_version() == "QEMU emulator version 10.0.2"
 
 
 def test_links_that_would_be_very_slow_in_real_time_are_refused(ready, monkeypatch, tmp_path):
-    _fake_qemu(monkeypatch, "exit 1")
+    put_qemu(monkeypatch, tmp_path, "exit 1")
     loads = _TORUS.format(f"{_UDP}, {_MPI}").replace("1000", "auto")
     with pytest.raises(
         CapabilityError,
@@ -256,7 +254,7 @@ def test_links_that_would_be_very_slow_in_real_time_are_refused(ready, monkeypat
 
 
 def test_without_room_for_its_disks_no_machine_is_started(ready, monkeypatch, tmp_path):
-    _fake_qemu(monkeypatch, "exit 1")
+    put_qemu(monkeypatch, tmp_path, "exit 1")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10 << 20))
     with pytest.raises(CapabilityError, match=r"up to 256 MB in .*, which has 10 MB left; nothing was started; make"):
         VirtualMachineEngine().measure(_plan(f"{_SMALL}engine: vm\n"), tmp_path / "results", lambda text: None)
