@@ -33,7 +33,7 @@ _NAMES = {"ovs": "Open vSwitch", "realtime": "modelled switches"}
 Found = dict[str, list[str]]  # what was measured → as it was on each engine
 
 
-def _figures(samples: Iterable[Sample]) -> dict[str, str]:
+def median_figures(samples: Iterable[Sample]) -> dict[str, str]:
     """Medians of samples that are alike, beside those of their predictions."""
     alike: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for one in samples:
@@ -62,7 +62,7 @@ def _torus(runs: int) -> Found:
                 took = time.monotonic() - began
                 run = load_run(outcome.folder)
             whole = f"dilation {run.dilation:g}, {took:.0f} s, {outcome.verdict.word}"
-            for what, text in {"whole run": whole, **_figures(outcome.samples)}.items():
+            for what, text in {"whole run": whole, **median_figures(outcome.samples)}.items():
                 found[what].append(f"{name}: {text}")
     return found
 
@@ -80,7 +80,10 @@ def _sweep(part: str, runs: int) -> Found:
                     grouped[one["label"]] += run.samples
                 words[one["label"]].append(one.get("verdict") or one["state"])
         for label, samples in grouped.items():
-            found[f"{name}, {label}"] = [", ".join(words[label]), *(f"{a}: {b}" for a, b in _figures(samples).items())]
+            found[f"{name}, {label}"] = [
+                ", ".join(words[label]),
+                *(f"{a}: {b}" for a, b in median_figures(samples).items()),
+            ]
     return found
 
 

@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from benchmarks.command import ROOT, testbed
+from benchmarks.engines import median_figures
 from benchmarks.flows import flow_ratios, ratio_text
 from benchmarks.same_runs import SCENARIOS, same_runs
 from benchmarks.table import Figure, progress
 from testbed.results import load_run
 from testbed.results.read_run import Run
 
-PARTS = ("flows", "patterns", "shift", *SCENARIOS)
+PARTS = ("flows", "patterns", "shift", "engines", "engines-torus4x4", *SCENARIOS)
 # Sixteen flows at once, one a host, by UDP and by TCP.
 _FLOWS = (
     "{kind: iperf3, protocol: udp, pattern: neighbour, omit: 3, seconds: 8, repeats: 1}, "
@@ -30,6 +31,7 @@ _PATTERNS = ", ".join(
     for pattern in ("all_to_all", "bit_reversal", "transpose")
 )
 _SHIFTS = (0, 1, 2)
+_INSIDE = {"ovs": "Open vSwitch", "realtime": "modelled switches"}
 _VIRTUAL = ("--engine", "vm", "--virtual-time")
 
 
@@ -38,12 +40,15 @@ def virtual_time(part: str, runs: int) -> list[Figure]:
 
     Args:
         part: `flows`: 16 flows on a 4×4 torus, twice, on a busy machine, and with the other engines; `patterns`: three
-            patterns on seven topologies; `shift`: the same 16 flows with quicker and slower processors; `same` and
-            `same-torus4x4`: pairs of runs, compared file by file.
+            patterns on seven topologies; `shift`: the same 16 flows with quicker and slower processors; `engines`
+            and `engines-torus4x4`: a small scenario and the main job on each of what carries frames in the machine;
+            `same` and `same-torus4x4`: pairs of these two, compared file by file.
         runs: pairs of these.
     """
     if part in SCENARIOS:
         return same_runs(part, runs)
+    if part.startswith("engines"):
+        return _engines(SCENARIOS[part.replace("engines", "same")])
     return {"flows": _flows, "patterns": _patterns, "shift": _shift}[part]()
 
 
@@ -77,6 +82,26 @@ def _shift() -> list[Figure]:
     settings = ("torus4x4", "--set", "lab.dilation=200", "--set", f"workloads=[{_FLOWS}]", *_VIRTUAL)
     found = _at_once({f"{2**shift} ns an instruction": (*settings, "--shift", str(shift)) for shift in _SHIFTS})
     return [figure for _, figures in found for figure in figures]
+
+
+def _engines(settings: Sequence[str]) -> list[Figure]:
+    """A scenario on what can carry frames in the machine, one after the other: loads, verdicts, seconds, medians."""
+    found: dict[str, list[str]] = {}
+    for inside, name in _INSIDE.items():
+        progress(name)
+        told = testbed("run", "torus4x4", *_VIRTUAL, "--set", f"vm.engine={inside}", *settings)
+        run = load_run(ROOT / told["results"])
+        machine = run.manifest["vm"]
+        rows = {
+            "whole run": f"{name}: {run.manifest['verdict']} at dilation {run.dilation:g}",
+            **{load["title"]: f"{load['verdict']}, {load['seconds']:.1f} s" for load in run.manifest["loads"]},
+            "by the machine's clock": f"{machine['guest_seconds']:.0f} s",
+            "processor time of this machine": f"{machine['processor_seconds']:.0f} s",
+            **median_figures(run.samples),
+        }
+        for what, text in rows.items():
+            found.setdefault(what, []).append(text)
+    return [Figure(what, "; ".join(texts)) for what, texts in found.items()]
 
 
 def _at_once(runs: Mapping[str, Sequence[str]]) -> list[tuple[Run, list[Figure]]]:

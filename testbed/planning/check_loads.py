@@ -12,7 +12,7 @@ from testbed.fabric.traffic import PatternError, flows, is_weighted
 from testbed.fabric.verify.limits import SWITCH_MODELS, check_ports
 from testbed.planning.failover.events import Change, changes_of
 from testbed.scenario import Scenario
-from testbed.scenario.engines import ENGINES, list_unsupported_keys, supports_key
+from testbed.scenario.engines import ENGINES, carrying, list_unsupported_keys, supports_key
 from testbed.scenario.plugins import origin_of
 from testbed.scenario.spec import MOST_MTU, SLOWEST_LAB_LINK
 from testbed.scenario.workloads import WORKLOADS
@@ -72,7 +72,7 @@ def _too_long(scenario: Scenario, number: int) -> list[Problem]:
     for key, size in WORKLOADS[load.kind].datagrams(load.spec).items():
         if size > most:
             sentence = f"should be {most} or less, not {size}: a frame holds {mtu} bytes (links.mtu)"
-            if scenario.engine == "realtime" and size + UDP_HEADERS <= MOST_MTU:
+            if scenario.carrier == "realtime" and size + UDP_HEADERS <= MOST_MTU:
                 sentence += f"; make it smaller, or set links.mtu: {size + UDP_HEADERS}"
             found.append(Problem(f"workloads.{number}.{key}", sentence))
     return found
@@ -125,7 +125,7 @@ def _manager_problems(scenario: Scenario, changes: Sequence[Change], place: str)
             are = f"are {count} managers, {dead} of them dead then" if dead else "is one manager"
             remedy = (
                 f"set lab.managers: {count + 1}" + (", or start manager before" if dead else "")
-                if supports_key(ENGINES[scenario.engine], "lab", "managers")
+                if supports_key(carrying(scenario.engine, scenario.vm), "lab", "managers")
                 else "take it out, or use engine: ovs, which has lab.managers"
             )
             found.append(Problem(f"{place}.{number}", f"there {are}, so nobody would take over; {remedy}"))

@@ -56,6 +56,7 @@ class VmOptions:
     memory: Annotated[int, Ge(256)] = 2048  # MiB
     limit: Annotated[float, Ge(1)] = 7200.0  # s after which it is ended
     shift: Annotated[int, Ge(0), Le(10)] = 0  # in virtual time one instruction takes 2^shift ns
+    engine: Literal["ovs", "realtime"] = "ovs"  # what carries frames in it: Open vSwitch, or modelled switches
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ _OF_MACHINES = (
 ENGINES: dict[str, EngineName] = {
     "ovs": EngineName("Open vSwitch on this machine", {"vm": (), "simulator": (), "links": ("mtu",)}),
     "vm": EngineName(
-        "Open vSwitch in a virtual machine with Debian's kernel",
+        "Open vSwitch, or modelled switches, in a virtual machine with Debian's kernel",
         {"simulator": (), "links": ("mtu",)},
         sees_files=False,
     ),
@@ -105,6 +106,13 @@ ENGINES: dict[str, EngineName] = {
         programs=False,
     ),
 }
+# What modelled switches in the virtual machine know, and see: see docs/vm.md.
+MODEL_IN_VM = EngineName(
+    "modelled switches in a virtual machine",
+    {block: keys for block, keys in ENGINES["realtime"].unsupported.items() if block != "vm"},
+    ENGINES["realtime"].values,
+    sees_files=False,
+)
 # Those that are a lab on this machine, which a command can work in.
 LABS = ("ovs", "realtime")
 
@@ -114,33 +122,43 @@ def engine_name(name: Any) -> Any:
     return old_names.ENGINES.get(name, name) if isinstance(name, str) else name
 
 
+def carrying(engine: str, vm: VmOptions) -> EngineName:
+    """What carries a scenario's frames: its engine, or what is named for its virtual machine."""
+    return MODEL_IN_VM if engine == "vm" and vm.engine == "realtime" else ENGINES[engine]
+
+
 def list_unsupported_keys(engine: str, blocks: Mapping[str, Any]) -> list[Problem]:
     """Keys with another value than the default that the engine of a scenario would take no notice of.
 
     `blocks`: block → the dataclass that was made of it.
     """
-    found = []
-    for block, keys in ENGINES[engine].unsupported.items():
+    found, vm = [], blocks["vm"]
+    taken = carrying(engine, vm)
+    for block, keys in taken.unsupported.items():
         for part in dataclasses.fields(blocks[block]):
             if (not keys or part.name in keys) and getattr(blocks[block], part.name) != part.default:
-                others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, part.name))
-                sentence = f"is for engine: {others} only, not {engine}; take it out, or set that"
-                found.append(Problem(f"{block}.{part.name}", sentence))
-    for block, limited in ENGINES[engine].values.items():
+                where = _say_where(engine, taken, block, part.name)
+                found.append(Problem(f"{block}.{part.name}", f"is for {where}; take it out, or set that"))
+    for block, limited in taken.values.items():
         for key, able in limited.items():
             value = getattr(blocks[block], key)
             if value not in able:
-                others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, key, value))
-                sentence = f'"{value}" is for engine: {others} only, not {engine}; use {" or ".join(able)}, or set that'
+                where = _say_where(engine, taken, block, key, value)
+                sentence = f'"{value}" is for {where}; use {" or ".join(able)}, or set that'
                 found.append(Problem(f"{block}.{key}", sentence))
-    if (
-        isinstance(blocks["vm"], VmOptions)
-        and blocks["vm"].shift
-        and blocks["vm"].virtual_time is not True
-        and engine == "vm"
-    ):
+    if vm.shift and vm.virtual_time is not True and engine == "vm":
         found.append(Problem("vm.shift", "is for vm.virtual_time: true only; take it out, or set that"))
     return found
+
+
+def _say_where(engine: str, taken: EngineName, block: str, key: str, value: object = None) -> str:
+    """The engines that know a key, with a value if one is given, and that it is not the one of the scenario."""
+    if taken is MODEL_IN_VM and supports_key(ENGINES["vm"], block, key, value):
+        return "vm.engine: ovs only, not realtime"
+    if engine == "vm" and taken is not MODEL_IN_VM and supports_key(MODEL_IN_VM, block, key, value):
+        return "vm.engine: realtime only, not ovs"
+    others = " or ".join(name for name, other in ENGINES.items() if supports_key(other, block, key, value))
+    return f"engine: {others} only, not {engine}"
 
 
 def supports_key(engine: EngineName, block: str, key: str, value: object = None) -> bool:

@@ -279,6 +279,11 @@ class Scenario:
     # how files that it names were read where that is not plain, in sentences; no part of what it is
     notes: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def carrier(self) -> str:
+        """What carries frames: the engine, or what does so in its virtual machine."""
+        return self.vm.engine if self.engine == "vm" else self.engine
+
 
 def largest_dilation(links: Links, lab: LabSettings) -> float:
     """The dilation above which a link would be too slow to measure, or a host's share of the processors too small."""

@@ -320,7 +320,7 @@ def _shut_in() -> Capability:
 def require(scenario: Scenario) -> None:
     """Raise CapabilityError, with consequence and remedy, when this machine cannot run a scenario."""
     # A model's switches are no program.
-    require_all(list_needed_capabilities(scenario), _OF_SWITCHES if scenario.engine == "realtime" else ())
+    require_all(list_needed_capabilities(scenario), _OF_SWITCHES if scenario.carrier == "realtime" else ())
 
 
 def list_needed_capabilities(scenario: Scenario) -> set[str]:
@@ -336,7 +336,7 @@ def list_needed_capabilities(scenario: Scenario) -> set[str]:
         names.add(SHUT_IN)
     if any(event.words.delay or event.words.loss for load in scenario.workloads for event in events_of(load.spec)):
         names.add(NETEM)
-    return {TAPS, *names} - {NETEM, OPENFLOW} if scenario.engine == "realtime" else names
+    return {TAPS, *names} - {NETEM, OPENFLOW} if scenario.carrier == "realtime" else names
 
 
 def require_all(names: Collection[str], spared: Collection[str] = ()) -> None:

@@ -150,6 +150,7 @@ class ModelFabric(LabNetwork):
             process = subprocess.Popen(
                 make_module_command("testbed.engines.realtime.process", *files),
                 stdin=its.fileno(), stdout=subprocess.PIPE, stderr=log,
+                env={**os.environ, "NUMBA_DISABLE_JIT": "0"},  # it calls the C library, which no interpreter does
             )  # fmt: skip
             self._process = process
             its.close()

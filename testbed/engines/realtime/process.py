@@ -62,12 +62,7 @@ def main() -> None:
                 _modify(libc, epoll.fileno(), door, event, 2 * host + kind)
     doors = doors._replace(epoll=epoll.fileno())
     doors.zero[0] = time.monotonic_ns()
-    serve(model.fabric, model.state, model.live, doors, 0)  # loads the machine code, or compiles it
-    waiting_cycle(model.fabric, model.state, None, model.live)  # likewise, as all that is called while frames flow
-    restart_links(model.fabric, model.state, model.live)
-    if model.fabric.lossless:
-        drain_port(model.fabric, model.state, model.live, 0)
-        model.live.shut[0] = False
+    load_machine_code(model, doors)
     print(json.dumps({"pace": _take_precedence()}), flush=True)
     while not doors.control[STOP]:
         serve(model.fabric, model.state, model.live, doors, time.monotonic_ns() - int(doors.zero[0]) + _TURN)
@@ -83,6 +78,16 @@ def main() -> None:
         if doors.control[EMPTY]:
             empty(model)
             doors.control[[DEADLOCKED, EMPTY]] = 0
+
+
+def load_machine_code(model: PacketModel, doors: HostPorts) -> None:
+    """Load the machine code of all that is called while frames flow, or compile it; nothing happens to the model."""
+    serve(model.fabric, model.state, model.live, doors, 0)
+    waiting_cycle(model.fabric, model.state, None, model.live)
+    restart_links(model.fabric, model.state, model.live)
+    if model.fabric.lossless:
+        drain_port(model.fabric, model.state, model.live, 0)
+        model.live.shut[0] = False
 
 
 def _modify(libc: ctypes.CDLL, epoll: int, door: int, event: int, which: int) -> None:

@@ -50,14 +50,16 @@ def run_job(
     limit: float,
     line: Callable[[str], None] = lambda text: None,
     parts: Sequence[str] = ALL_PARTS,
+    more: Mapping[str, Path] | None = None,
     booted: Callable[[float, float], None] = lambda busy, used: None,
 ) -> Report:
     """Run a job in a virtual machine of its own, which ends with this call, however that ends.
 
-    `job` is name → text of the files that experiments/run/vm_guest.py reads; `target` gets the results, None =
-    there are none; `console` gets what the machine's console shows; after `limit` s the machine is ended;
-    `line` is called with each line of a job's own output; `booted` once the machine is up, with the seconds that its
-    processor was busy until then by its own clock, and the seconds that QEMU used of this machine's processors for it.
+    `job` is name → text of the files that experiments/run/vm_guest.py reads; `parts` of the project go in, and `more`
+    files, see pack_project(); `target` gets the results, None = there are none; `console` gets what the machine's
+    console shows; after `limit` s the machine is ended; `line` is called with each line of a job's own output; `booted`
+    once the machine is up, with the seconds that its processor was busy until then by its own clock, and the seconds
+    that QEMU used of this machine's processors for it.
 
     Raises:
         CapabilityError: there is no room for the machine's disks; nothing was started.
@@ -73,7 +75,7 @@ def run_job(
         project, results, errors, shown = (
             Path(folder, name) for name in ("project.tar", "results", "errors", "console")
         )
-        pack_project(project, job, parts)
+        pack_project(project, job, parts, more=more)
         os.truncate(project, -(-project.stat().st_size // _MEMORY_UNIT) * _MEMORY_UNIT)  # zeros follow an archive
         with results.open("wb") as file:
             file.truncate(RESULTS_BYTES)

@@ -23,11 +23,16 @@ _AGED = 1_000_000_000  # s since the epoch, long before anything is built in the
 
 
 def pack_project(
-    target: Path, job: Mapping[str, str], parts: Sequence[str] = ALL_PARTS, root: Path | None = None
+    target: Path,
+    job: Mapping[str, str],
+    parts: Sequence[str] = ALL_PARTS,
+    root: Path | None = None,
+    more: Mapping[str, Path] | None = None,
 ) -> None:
     """Write the archive.
 
-    `job` is name → text of further files, put into the folder `job`; `root` a clone, by default this project.
+    `job` is name → text of further files, put into the folder `job`; `root` a clone, by default this project; `more`
+    what is not part of it: place in the archive → file.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -37,6 +42,8 @@ def pack_project(
             place = resources.find_part(part) if root is None else root / part
             if place.exists():
                 archive.add(place, part, filter=_filter_member)
+        for place_in_it, file in (more or {}).items():
+            archive.add(file, place_in_it, recursive=False, filter=_own)
         for name, text in job.items():
             content = text.encode()
             member = tarfile.TarInfo(f"{JOB}/{name}")
@@ -55,6 +62,11 @@ def _filter_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     if parts[0] == "mpi_jobs":
         # The guest has another date, and make builds anew what is older than its sources.
         member.mtime = _AGED
+    return _own(member)
+
+
+def _own(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """It belongs to root there."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member

@@ -61,7 +61,7 @@ def advice(run: Run, asked: Invocation | AskedOfLab) -> str:
     dilations = {head.title: head.dilation or run.dilation for head in slow}
     what = " and ".join(f"{title} at dilation {dilation:g}" for title, dilation in dilations.items())
     # A guess is nothing for modelled switches, which do more.
-    guess = 0.0 if run.plan.scenario.engine == "realtime" else first_guess(run.plan)[0]
+    guess = 0.0 if run.plan.scenario.carrier == "realtime" else first_guess(run.plan)[0]
     larger = larger_dilation(run.plan, max(dilations.values()), beyond=guess)
     if larger is None and not slow[0].too_slow:
         return ""

@@ -25,7 +25,7 @@ def switch_of(plan: Plan, name: str, place: str) -> int:
 
 def why_unkillable(lab: Session, plan: Plan, switch: int) -> str:
     """Why a switch cannot be killed alone and come back; empty where it can."""
-    if plan.scenario.engine == "realtime":
+    if plan.scenario.carrier == "realtime":
         return ""
     name, facts = plan.wiring.switch_name(switch), lab.facts
     if facts.controller is None:

@@ -21,10 +21,12 @@ from testbed.base.errors import (
 )
 from testbed.base.files import remove_folder
 from testbed.base.units import format_estimate
+from testbed.dataplane.kernels.packets_state import PacketModel
 from testbed.engines.vm.boot import Report, run_job
 from testbed.engines.vm.image import Image, qemu_version, require_image
 from testbed.engines.vm.kvm import why_no_kvm
 from testbed.engines.vm.machine import NEEDED_BY_TESTS, VirtualMachine, free_memory, needed_memory, require_memory
+from testbed.engines.vm.modelled import compile_model, compiler_versions, require_python
 from testbed.engines.vm.project import LAB_PARTS
 from testbed.engines.vm.speed import keep_speed, read_speed
 from testbed.experiments.run.checks.fidelity import Judgement, Verdict
@@ -164,6 +166,19 @@ def _memory(plan: Plan) -> int:
     return needed_memory(wiring.host_count, 2 * wiring.link_count + wiring.host_count, max(ranks))
 
 
+def _settings(plan: Plan) -> None:
+    """Raise InputError where what a scenario says of modelled switches is not sound."""
+    from testbed.engines.simulate.switch_model import live_settings  # noqa: PLC0415 - only where they are asked for
+
+    live_settings(plan)
+
+
+def _model(plan: Plan) -> PacketModel:
+    from testbed.engines.simulate.switch_model import live_model  # noqa: PLC0415 - likewise
+
+    return live_model(plan)
+
+
 class VirtualMachineEngine(Engine):
     """A virtual machine, in which a lab runs."""
 
@@ -186,9 +201,16 @@ class VirtualMachineEngine(Engine):
             sentence = "the virtual machine sees only the project, and no plug-ins; set engine: ovs"
             problems.append(Problem("plugins", sentence, plan.scenario.source))
         lacking: list[str] = []
+        modelled = plan.scenario.carrier == "realtime"
+        if modelled:
+            try:
+                _settings(plan)
+            except InputError as error:
+                problems += error.problems
         for check in (
             qemu_version,
             require_image,
+            require_python if modelled else lambda: None,
             lambda: require_memory(plan.scenario.source, _memory(plan), plan.scenario.vm.memory, free_memory()),
         ):
             try:
@@ -202,13 +224,19 @@ class VirtualMachineEngine(Engine):
         """Run the loads in a virtual machine, and store all but the report; see Engine."""
         version, image, options = qemu_version(), require_image(), plan.scenario.vm
         machine, no_kvm = choose_machine(image, options, progress, plan.scenario.lab.seed)
-        if machine.accelerator == "tcg":
+        modelled = plan.scenario.carrier == "realtime"
+        if machine.accelerator == "tcg" and not modelled:
             refuse_translated(plan)
+        code = compile_model(_model(plan), plan.scenario.links.mtu, progress) if modelled else {}
         folder = ResultFolder(results, plan)
         virtual = machine.accelerator == "icount"
         instruction = instruction_seconds(machine)
         job = {
-            "job.json": job_text("measure", instruction_seconds=instruction if virtual else None),
+            "job.json": job_text(
+                "measure",
+                instruction_seconds=instruction if virtual else None,
+                compiled_by=compiler_versions() if modelled else None,
+            ),
             "plan.json": plan_to_json(plan),
         }
         work = _work(plan, instruction) if virtual else None
@@ -226,7 +254,7 @@ class VirtualMachineEngine(Engine):
         try:
             report = run_job(
                 machine, image, job, folder.path, folder.path / CONSOLE, progress, options.limit, parts=LAB_PARTS,
-                booted=keep_boot_speed,
+                more=code, booted=keep_boot_speed,
             )  # fmt: skip
             raise_reported(report)
             if report.slept_seconds > _SLEEP and not virtual:

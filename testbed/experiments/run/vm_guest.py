@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from testbed.base.errors import InputError, TestbedError
 from testbed.engines.vm.suite import run_tests
@@ -25,6 +25,9 @@ from testbed.experiments.run.dilation.virtual_time import choose_in_virtual_time
 from testbed.experiments.run.open_vswitch import OpenVSwitchEngine
 from testbed.planning.store import plan_from_json
 
+if TYPE_CHECKING:
+    from testbed.experiments.run.realtime import RealtimeEngine
+
 _SIGN_OF_LIFE = 1.0  # s by this clock, which may be a virtual one and slow
 
 
@@ -32,7 +35,8 @@ def job_text(kind: str, **further: Any) -> str:
     """Return the file job.json of a job.
 
     `kind`: `measure`, which also needs a plan.json, with `instruction_seconds`: what an instruction takes in virtual
-    time, None in real time; or `tests`, with `arguments` for pytest.
+    time, None in real time, and `compiled_by`: versions of what compiled the modelled switches, None where there are
+    none; or `tests`, with `arguments` for pytest.
     """
     return json.dumps({"kind": kind, **further})
 
@@ -112,12 +116,21 @@ def _measure(job: Path, results: Path, port: Port) -> int:
     def say(text: str) -> None:
         port.say(progress=text)
 
-    taken = json.loads((job / "job.json").read_text())["instruction_seconds"]
+    told = json.loads((job / "job.json").read_text())
+    taken, compiled_by = told["instruction_seconds"], told["compiled_by"]
     choose = choose_dilation if taken is None else partial(choose_in_virtual_time, instruction_seconds=taken)
-    engine = OpenVSwitchEngine()
+    engine = OpenVSwitchEngine() if compiled_by is None else _modelled_switches(compiled_by)
     engine.find_missing(plan, say, tries=taken is None).raise_if_missing()
     engine.measure(plan, results, say, choose)
     return 0
+
+
+def _modelled_switches(compiled_by: dict[str, str]) -> RealtimeEngine:
+    from testbed.engines.vm.modelled import prepare_for_model  # noqa: PLC0415 - takes 1 s here, for few runs
+    from testbed.experiments.run.realtime import RealtimeEngine  # noqa: PLC0415 - likewise
+
+    prepare_for_model(compiled_by)
+    return RealtimeEngine()
 
 
 def _tests(job: Path, results: Path, port: Port) -> int:

@@ -125,9 +125,7 @@ _BOOTS = "echo 'end Kernel panic - not syncing: VFS: Unable to mount root fs' >$
         ("echo no >&2; exit 1", VmOptions(virtual_time=False, memory=512), ("tcg", os.cpu_count(), 512, 0, 1), "no"),
     ],
 )
-def test_kvm_only_where_it_boots_and_else_the_clock_counts_instructions(
-    script, options, machine, why_not, tmp_path, monkeypatch, kvm_device
-):
+def test_kvm_only_where_it_boots(script, options, machine, why_not, tmp_path, monkeypatch, kvm_device):
     put_qemu(monkeypatch, tmp_path, script)
     assert choose_machine(Image(tmp_path), options, _quiet, 5) == (VirtualMachine(*machine), why_not)
 
@@ -248,7 +246,7 @@ def test_a_building_that_is_broken_off_leaves_nothing(error, able):
         ("this machine lacks it", 3, CapabilityError, "^this machine lacks it$"),
     ],
 )
-def test_a_failed_script_is_told_with_its_last_lines_and_leaves_nothing(said, code, kind, sentence, able):
+def test_a_failed_script_is_told_by_its_last_lines(said, code, kind, sentence, able):
     cache = able(f"""echo half >"$2/root.img"; echo '{said}' >&2; exit {code}""")
     with pytest.raises(kind, match=sentence):
         build_image(_quiet, cache)
