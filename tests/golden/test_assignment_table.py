@@ -17,12 +17,15 @@ MESH = {"kind": "mesh", "sizes": [4, 4]}
 TORUS = {"kind": "torus", "sizes": [5, 5], "parallel_links": 2}
 FAT_TREE = {"kind": "fat_tree", "up": 2, "down": 4, "rounds": 2, "hosts_per_leaf": 4}
 RANDOM = {"kind": "random", "switches": 32, "degree": 4, "seed": 1}
-ASSIGNED = ("fixed", "renamed", "static", "openflow", "model")
+ASSIGNED = ("fixed", "renamed", "static", "openflow", "host_tagged", "model")
+# Their paths have layers, which tags of hosts do not carry; all others fit, be their trees as they may.
+LAYERED = ("dl", "lash", "dfsssp", "nue", "valiant")
 CLOS = {"kind": "myrinet_clos", "leaves": 4, "roots": 4, "hosts_per_leaf": 2}
 # Routing with its options, topology, and whether the fixed, renamed, static and OpenFlow assignments and the model fit.
 TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("dor", {}, MESH, "yes yes yes yes"),
     ("north_last", {}, MESH, "yes yes yes yes"),
+    ("partially_balanced", {}, MESH, "yes yes yes yes"),
     ("dor", {"planes": "link"}, TORUS, "yes yes no yes"),
     ("dor", {"planes": "node"}, TORUS, "yes yes no yes"),
     ("dor", {"planes": "dest"}, TORUS, "no yes yes yes"),
@@ -60,7 +63,8 @@ def blocks(routing, options, topology, assignment):
 
 @pytest.mark.parametrize(("routing", "options", "topology", "fits"), ROWS)
 def test_row(routing, options, topology, fits):
-    for assignment, answer in zip(ASSIGNED, [*fits.split(), "yes"], strict=True):
+    tagged = "no" if routing in LAYERED else "yes"
+    for assignment, answer in zip(ASSIGNED, [*fits.split(), tagged, "yes"], strict=True):
         scenario = scenario_of(blocks(routing, options, topology, assignment))
         if answer == "no":
             with pytest.raises(InputError) as error:
