@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from testbed.base.files import write_whole
 from testbed.engines.vm.image import Image
 from testbed.engines.vm.machine import VirtualMachine, qemu_command
 from testbed.engines.vm.project import ALL_PARTS, pack_project, unpack_results
-from testbed.engines.vm.stream import lines, run_program
+from testbed.engines.vm.stream import lines, run_program, starved_seconds
 
 _DISKS = Path("/var/tmp")
 _NEEDED_BYTES = 256 << 20  # for these; results rarely take more than a few megabytes
@@ -84,7 +85,7 @@ def run_job(
         last: dict[str, Any] = {}
         try:
             with errors.open("wb") as sink, run_program(command, sink) as process:
-                for text in lines(process, until=begun + limit, silence=_BOOT_LIMIT):
+                for text in lines(process, begun + limit, _BOOT_LIMIT, starved=partial(starved_seconds, process.pid)):
                     said = _parse_answer(text)
                     if "progress" in said:
                         progress(f"[VM] {said['progress']}")

@@ -444,6 +444,35 @@ def test_a_machine_that_falls_silent_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_silence_for_want_of_a_processor_does_not_count():
+    command = ["sh", "-c", "sleep 1; echo awake"]
+    began = time.monotonic()
+    with stream.run_program(command, 2) as process:
+        said = list(stream.lines(process, silence=0.2, starved=lambda: time.monotonic() - began))
+    assert said == ["awake"]
+    with stream.run_program(command, 2) as process, pytest.raises(TimeoutError, match=r"said nothing for 0\.2 s"):
+        list(stream.lines(process, silence=0.2))
+
+
+@pytest.mark.slow
+def test_a_program_that_gets_no_processor_is_known():
+    processor = min(os.sched_getaffinity(0))
+    spin = [
+        sys.executable,
+        "-c",
+        f"import os\nos.sched_setaffinity(0, [{processor}])\nprint(1, flush=True)\nwhile 1: pass",
+    ]
+    with stream.run_program(spin, 2) as one, stream.run_program(spin, 2) as other:
+        for process in (one, other):
+            next(stream.lines(process))
+        until = time.monotonic() + 30
+        while stream.starved_seconds(one.pid) < 0.1 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert stream.starved_seconds(one.pid) >= 0.1
+    assert stream.starved_seconds(one.pid) == 0.0  # it is gone
+
+
+@pytest.mark.slow
 def test_a_machine_that_talks_on_and_on_is_ended(tmp_path, monkeypatch):
     put_qemu(monkeypatch, tmp_path, "while sleep 0.2; do echo '{}'; done")
     with pytest.raises(LabError, match="was ended: it did not end in time"):

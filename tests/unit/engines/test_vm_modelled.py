@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -100,6 +101,17 @@ def test_a_model_that_cannot_be_compiled_is_told(compiler):
     compiler("echo first >&2; echo MemoryError >&2; exit 1")
     with pytest.raises(LabError, match=r"^the modelled switches cannot be compiled:\nMemoryError$"):
         modelled.compile_model(live_model(_plan()), 1500, _quiet)
+
+
+def test_an_interrupt_while_the_model_is_compiled_ends_that(compiler, tmp_path):
+    pid, before = tmp_path / "pid", signal.signal(signal.SIGINT, signal.default_int_handler)
+    compiler(f"echo $$ >{pid}; sleep 0.3; kill -INT $PPID; exec sleep 60")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            modelled.compile_model(live_model(_plan()), 1500, _quiet)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
 def test_without_a_folder_for_machine_code_the_remedy_is_told(tmp_path, monkeypatch):
