@@ -73,13 +73,13 @@ class Commands:
         file = text_of(name, dict(files))
         if file is None:
             return make_empty_bridge(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
-        reader = _Reader(self, SwitchLines(file, self.kind, stp=self.stp))
+        reader = _CommandReader(self, SwitchLines(file, self.kind, stp=self.stp))
         for number, line in enumerate(files[file].splitlines(), 1):
             reader.read_line(number, line)
         return reader.finish(name, files[file])
 
 
-class _Reader:
+class _CommandReader:
     """Lines one after the other."""
 
     def __init__(self, commands: Commands, switch: SwitchLines) -> None:

@@ -42,14 +42,14 @@ def read_ios(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]
     file = text_of(name, dict(files))
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
-    reader = _Reader(SwitchLines(file, "ios"))
+    reader = _IosReader(SwitchLines(file, "ios"))
     lines = files[file].splitlines()
     for number, line in enumerate(lines, 1):
         reader.line(number, line)
     return reader.finish(name, len(lines))
 
 
-class _Reader:
+class _IosReader:
     """Lines one after the other."""
 
     def __init__(self, switch: SwitchLines) -> None:

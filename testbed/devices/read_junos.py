@@ -59,7 +59,7 @@ class _Port:
 
 
 @dataclass(slots=True)
-class _Said:
+class _JunosSettings:
     """A switch under construction."""
 
     switch: SwitchLines
@@ -70,7 +70,7 @@ class _Said:
     tree_ports: set[str] = field(default_factory=set)  # ports that run the spanning tree protocol, or `all`
 
 
-def _take_ports(said: _Said, name: str) -> Iterator[_Port]:
+def _take_ports(said: _JunosSettings, name: str) -> Iterator[_Port]:
     """Ports that a name stands for."""
     for one in said.ranges.get(name, [name]):
         port = said.ports.setdefault(junos_port(one), _Port())
@@ -79,7 +79,7 @@ def _take_ports(said: _Said, name: str) -> Iterator[_Port]:
 
 
 def _set(**values: object) -> Callable[..., None]:
-    def does(said: _Said, name: str, *rest: object) -> None:
+    def does(said: _JunosSettings, name: str, *rest: object) -> None:
         del rest
         for port in _take_ports(said, name):
             for key, value in values.items():
@@ -88,37 +88,37 @@ def _set(**values: object) -> Callable[..., None]:
     return does
 
 
-def _add_member(said: _Said, name: str, member: str) -> None:
+def _add_member(said: _JunosSettings, name: str, member: str) -> None:
     for port in _take_ports(said, name):
         port.switched = True
         port.members.append(member)
 
 
-def _set_native(said: _Said, name: str, vlan: str) -> None:
+def _set_native(said: _JunosSettings, name: str, vlan: str) -> None:
     (number,) = vlans_of(vlan)
     for port in _take_ports(said, name):
         port.native = number
 
 
-def _join(said: _Said, name: str, channel: str, *rest: object) -> None:
+def _join(said: _JunosSettings, name: str, channel: str, *rest: object) -> None:
     del rest
     for one in said.ranges.get(name, [name]):
         said.ports.setdefault(junos_port(channel), _Port())
         said.switch.channels[junos_port(one)] = junos_port(channel)
 
 
-def _make(said: _Said, name: str, vlans: str) -> None:
+def _make(said: _JunosSettings, name: str, vlans: str) -> None:
     said.vlans[name] = said.vlans.get(name, VlanSet()) | vlans_of(vlans)
     said.switch.lists_vlans = True
 
 
-def _put_in(said: _Said, vlan: str, name: str, *rest: object) -> None:
+def _put_in(said: _JunosSettings, vlan: str, name: str, *rest: object) -> None:
     del rest
     _add_member(said, name, vlan)
 
 
 def _start_tree(protocol: Protocol) -> Callable[..., None]:
-    def does(said: _Said, words: Sequence[str]) -> None:
+    def does(said: _JunosSettings, words: Sequence[str]) -> None:
         switch = said.switch
         switch.stp = switch.says_mode = True
         switch.tree = replace(switch.tree, protocol=protocol)
@@ -128,7 +128,7 @@ def _start_tree(protocol: Protocol) -> Callable[..., None]:
     return does
 
 
-def _add_to_range(said: _Said, name: str, member: str) -> None:
+def _add_to_range(said: _JunosSettings, name: str, member: str) -> None:
     """`ge-0/0/[0-3]` is four ports."""
     found = re.fullmatch(r"(.*)\[(\d{1,3})-(\d{1,3})\]", member.strip('"'))
     names = (
@@ -137,7 +137,7 @@ def _add_to_range(said: _Said, name: str, member: str) -> None:
     said.ranges.setdefault(name, []).extend(junos_port(one) for one in names)
 
 
-def _add_span_to_range(said: _Said, name: str, first: str, last: str) -> None:
+def _add_span_to_range(said: _JunosSettings, name: str, first: str, last: str) -> None:
     before, _, low = junos_port(first).rpartition("/")
     _add_to_range(said, name, f"{before}/[{low}-{junos_port(last).rpartition('/')[2]}]")
 
@@ -204,7 +204,7 @@ def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
     file = text_of(name, dict(files))
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.conf", f"is not there, so {name} cannot be checked"))
-    said = _Said(SwitchLines(file, "junos", stp=False))
+    said = _JunosSettings(SwitchLines(file, "junos", stp=False))
     for number, words in statements_of(files[file], said.switch):
         said.line = f"{file} line {number}: {' '.join(words)}"
         try:
@@ -220,7 +220,7 @@ def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
     return said.switch.finish(name)
 
 
-def _carry_out(said: _Said, number: int, words: Sequence[str]) -> None:
+def _carry_out(said: _JunosSettings, number: int, words: Sequence[str]) -> None:
     if (
         words[:1] == ["interfaces"]
         and words[1:2] == ["interface-range"]
@@ -251,7 +251,7 @@ def _carry_out(said: _Said, number: int, words: Sequence[str]) -> None:
     said.switch.pass_over(f"statements of {words[0]}" if words else "empty statements")
 
 
-def _settle(said: _Said) -> None:
+def _settle(said: _JunosSettings) -> None:
     """Names of VLANs become numbers, ports become settings."""
     switch = said.switch
     for vlans in said.vlans.values():
@@ -279,7 +279,7 @@ def _settle(said: _Said) -> None:
         port.tagged_only, port.pvid = not untagged, min(untagged, default=1)
 
 
-def _settle_tree(said: _Said) -> None:
+def _settle_tree(said: _JunosSettings) -> None:
     """The protocol runs on the interfaces that are listed for it, or on all."""
     switch = said.switch
     if not switch.stp or "all" in said.tree_ports:
@@ -296,7 +296,7 @@ def _settle_tree(said: _Said) -> None:
             switch.tree = switch.tree.with_port(name, filters=True)
 
 
-def _vlans_called(said: _Said, member: str, port: str) -> VlanSet:
+def _vlans_called(said: _JunosSettings, member: str, port: str) -> VlanSet:
     """VLANs of a name, a number, a range, or `all`."""
     made = said.switch.vlans
     if member == "all":

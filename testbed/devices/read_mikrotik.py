@@ -85,7 +85,7 @@ _CUT_OFF = "\\"  # in place of a command whose last line is missing
 
 
 @dataclass(slots=True)
-class _Row:
+class _MenuItem:
     """One line of a section."""
 
     place: str
@@ -93,15 +93,15 @@ class _Row:
 
 
 @dataclass(slots=True)
-class _Said:
+class _MikrotikSettings:
     """Everything that was read, by section."""
 
-    rows: dict[str, list[_Row]] = field(default_factory=dict)
+    rows: dict[str, list[_MenuItem]] = field(default_factory=dict)
     unclear: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     passed: dict[str, int] = field(default_factory=dict)
 
-    def list_rows(self, section: str) -> list[_Row]:
+    def list_rows(self, section: str) -> list[_MenuItem]:
         """Rows of a section that are not disabled."""
         return [row for row in self.rows.get(section, []) if row.said.get("disabled") != "yes"]
 
@@ -111,7 +111,7 @@ def read_mikrotik(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pro
     file = text_of(name, dict(files)) or next((path for path in (f"{name}.rsc",) if path in files), None)
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.rsc", f"is not there, so {name} cannot be checked"))
-    said = _Said()
+    said = _MikrotikSettings()
     for place, section, text in _lines(files[file], file):
         _read_line(said, place, section, text)
     bridges = said.list_rows("/interface bridge")
@@ -126,7 +126,7 @@ def read_mikrotik(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pro
     return _bridge(name, own, bridges[0].said, said), said.problems
 
 
-def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _Said) -> Bridge:
+def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _MikrotikSettings) -> Bridge:
     down = {
         row.said.get("name") or row.said["default-name"]: "is disabled"
         for row in said.rows.get("/interface ethernet", [])
@@ -193,11 +193,11 @@ def _port(said: Mapping[str, str], tagged: VlanSet, untagged: VlanSet) -> Bridge
     )  # fmt: skip
 
 
-def _read_tree(own: str, bridge: Mapping[str, str], said: _Said) -> StpSettings:
+def _read_tree(own: str, bridge: Mapping[str, str], said: _MikrotikSettings) -> StpSettings:
     """What a bridge and its ports say of RSTP. With automatic costs of both modes speeds are by the names of ports."""
     mstp = bridge.get("protocol-mode") == "mstp"
     found = StpSettings("mstp" if mstp else "rstp", long_costs=bridge.get("port-cost-mode", "long") == "long")
-    row = _Row("", {})
+    row = _MenuItem("", {})
     try:
         found = replace(found, region=(bridge.get("region-name", ""), _read_number(bridge.get("region-revision", "0"))))
         if "priority" in bridge:
@@ -228,7 +228,7 @@ def _read_number(text: str) -> int:
     return int(text, 16) if text.startswith("0x") else int(text)
 
 
-def _members(own: str, said: _Said) -> tuple[dict[str, VlanSet], dict[str, VlanSet]]:
+def _members(own: str, said: _MikrotikSettings) -> tuple[dict[str, VlanSet], dict[str, VlanSet]]:
     """Tagged and untagged VLANs of each port, by the table of VLANs."""
     found: tuple[dict[str, VlanSet], dict[str, VlanSet]] = ({}, {})
     for row in said.list_rows("/interface bridge vlan"):
@@ -245,7 +245,7 @@ def _members(own: str, said: _Said) -> tuple[dict[str, VlanSet], dict[str, VlanS
     return found
 
 
-def _read_line(said: _Said, place: str, section: str, text: str) -> None:
+def _read_line(said: _MikrotikSettings, place: str, section: str, text: str) -> None:
     if text == _CUT_OFF:
         said.problems.append(Problem(place, "goes on in a line that is not there, so the file is cut off"))
         return
@@ -271,7 +271,7 @@ def _read_line(said: _Said, place: str, section: str, text: str) -> None:
             said.unclear.append(Problem(place, sentence))
         elif known[key] == "passed over":
             said.passed[key] = said.passed.get(key, 0) + 1
-    said.rows.setdefault(section, []).append(_Row(place, pairs))
+    said.rows.setdefault(section, []).append(_MenuItem(place, pairs))
 
 
 def _lines(text: str, file: str) -> Iterator[tuple[str, str, str]]:

@@ -121,13 +121,13 @@ def read_powerconnect(name: str, files: Mapping[str, str]) -> tuple[Bridge, list
     file = text_of(name, dict(files))
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.txt", f"is not there, so {name} cannot be checked"))
-    reader = _Reader(SwitchLines(file, "powerconnect"))
+    reader = _PowerConnectReader(SwitchLines(file, "powerconnect"))
     for number, line in enumerate(files[file].splitlines(), 1):
         reader.line(number, line.strip())
     return reader.finish(name, len(files[file].splitlines()))
 
 
-class _Reader:
+class _PowerConnectReader:
     """Lines one after the other."""
 
     def __init__(self, switch: SwitchLines) -> None:

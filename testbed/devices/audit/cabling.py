@@ -61,7 +61,7 @@ def read_cabling(
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _CableRow:
     """One cable as it is told."""
 
     where: str  # file and line
@@ -82,7 +82,7 @@ class _Plugs:
         self._switches, self._called = switches, called
         self._said_by: dict[Place, str] = {}
 
-    def add(self, row: _Row, *, listed: bool) -> None:
+    def add(self, row: _CableRow, *, listed: bool) -> None:
         """A cable from a port to another, or to a host. `listed`: in a table of cables."""
         where, switches = row.where, self._switches
         if row.one[0] not in switches:
@@ -230,7 +230,7 @@ def _is_mac(text: str) -> bool:
     return True
 
 
-def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> Iterator[_Row]:
+def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> Iterator[_CableRow]:
     """Every cable that a file tells of."""
     if PurePosixPath(file).name == CABLING:
         yield from _table(file, text, problems)
@@ -239,10 +239,10 @@ def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> It
     heard = _json(file, text, problems) if text.lstrip().startswith("{") else _read_printed_table(file, text, problems)
     for place, local, device, port in heard:
         known = _switch_called(device, names) or device
-        yield _Row(place, (switch, local), (known, port if known in names else ""))
+        yield _CableRow(place, (switch, local), (known, port if known in names else ""))
 
 
-def _table(file: str, text: str, problems: list[Problem]) -> Iterator[_Row]:
+def _table(file: str, text: str, problems: list[Problem]) -> Iterator[_CableRow]:
     reader = csv.DictReader(text.splitlines())
     columns = ("switch", "port", "peer", "peer_port")
     missing = [column for column in columns if column not in (reader.fieldnames or ())]
@@ -256,7 +256,7 @@ def _table(file: str, text: str, problems: list[Problem]) -> Iterator[_Row]:
             problems.append(Problem(place, "has too few cells; the file may be cut off"))
             continue
         switch, port, peer, peer_port = (unescape_cell(str(cell).strip()) for cell in cells)
-        yield _Row(place, (switch, port), (peer, peer_port), used=str(row.get("used") or "").strip() != "no")
+        yield _CableRow(place, (switch, port), (peer, peer_port), used=str(row.get("used") or "").strip() != "no")
 
 
 def _json(file: str, text: str, problems: list[Problem]) -> Iterator[tuple[str, str, str, str]]:

@@ -50,7 +50,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
+class _SelectionState:
     """A fabric some of whose links are out: (L,) physical links of each that are on, paths, (C,) traffic on them."""
 
     on: Longs
@@ -120,19 +120,19 @@ def select_ladder(
     return found
 
 
-def _state(topology: Topology, on: Longs, routes: Routes, traffic: Floats) -> _State:
-    return _State(on, routes, traffic_load(topology, routes, traffic))
+def _state(topology: Topology, on: Longs, routes: Routes, traffic: Floats) -> _SelectionState:
+    return _SelectionState(on, routes, traffic_load(topology, routes, traffic))
 
 
 def _take_out(
     topology: Topology,
     route: Callable[[Topology], Routes],
     traffic: Floats,
-    state: _State,
+    state: _SelectionState,
     bound: float,
     keep: Bools | None,
     progress: Callable[[int, int], None] = lambda done, all_of_them: None,
-) -> tuple[_State, bool]:
+) -> tuple[_SelectionState, bool]:
     """Take links out as long as no channel carries more than `bound`; tells also whether more would go beyond it.
 
     Raises:
@@ -165,7 +165,7 @@ def _take_out(
     return state, wider
 
 
-def _selection(size: Longs, state: _State, before: Floats, *, slower: bool = False) -> Selection:
+def _selection(size: Longs, state: _SelectionState, before: Floats, *, slower: bool = False) -> Selection:
     place = np.concatenate([np.arange(members) for members in size.tolist()]) if len(size) else size
     off = place >= np.repeat(state.on, size)
     bound = float(before.max(initial=0.0)) * (1 + _ROUNDING)
@@ -174,13 +174,13 @@ def _selection(size: Longs, state: _State, before: Floats, *, slower: bool = Fal
 
 
 def _remove_link(
-    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, state: _State, link: int
-) -> _State | None:
+    topology: Topology, route: Callable[[Topology], Routes], traffic: Floats, state: _SelectionState, link: int
+) -> _SelectionState | None:
     """The state with one physical link less; None where that divides the fabric."""
     fewer = state.on.copy()
     fewer[link] -= 1
     if fewer[link]:
-        return _State(fewer, state.routes, state.load)
+        return _SelectionState(fewer, state.routes, state.load)
     part = subfabric_without(topology, fewer == 0)
     if part is None:
         return None

@@ -226,12 +226,12 @@ def local_transition_problems(
     rules = {place(rule): rule for rule in compile_rules(topology, transition.old)}
     floods = transition.old.flood_links is not None
     off, found = set(down), []
-    state = _State(topology, [*rules.values()], off)
+    state = _TransitionState(topology, [*rules.values()], off)
     under_way = state.follow_all(state.entries)
     for number, step in enumerate(transition.steps, 1):
         where = f"step {number}, {step.action}"
         step.carried_out(rules, off)
-        before, state = state, _State(topology, [*rules.values()], off)
+        before, state = state, _TransitionState(topology, [*rules.values()], off)
         told = [*_out_of_order(before, state, under_way)] if step.action == "move" else []
         # Frames that have come so far go on by the rules of now; a step may wait until only those of now are left.
         under_way = state.follow_all(state.entries if step.action == "drain" else under_way)
@@ -240,7 +240,9 @@ def local_transition_problems(
     return found[:_MAX_SHOWN]
 
 
-def _out_of_order(before: _State, after: _State, under_way: Collection[tuple[Port, int]]) -> Iterator[str]:
+def _out_of_order(
+    before: _TransitionState, after: _TransitionState, under_way: Collection[tuple[Port, int]]
+) -> Iterator[str]:
     """Frames that one changed port sends another way, to a second one that does so as well."""
     changing = {one for one in after.follow_all(under_way) if before.step(*one) != after.step(*one)}
     for port, host in sorted(changing):
@@ -251,7 +253,7 @@ def _out_of_order(before: _State, after: _State, under_way: Collection[tuple[Por
                 yield f"frames for {before.topology.host_name(host)} come by {names}"
 
 
-class _State:
+class _TransitionState:
     """Frames on the rules of one state; links `off` carry none. A frame is told by its port and its host."""
 
     def __init__(self, topology: Topology, rules: list[Rule], off: Collection[int]) -> None:

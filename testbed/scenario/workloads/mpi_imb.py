@@ -29,7 +29,7 @@ Group = Sequence[int]
 
 
 @dataclass(slots=True)
-class _Table:
+class _ImbTable:
     """One table: a benchmark, the groups of ranks that run it at once, and its rows."""
 
     name: str
@@ -76,12 +76,12 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     return ParsedJob(tuple(samples), fabric_bytes, verified=False)
 
 
-def _tables(text: str, ranks: int) -> list[_Table]:
-    tables: list[_Table] = []
-    table: _Table | None = None
+def _tables(text: str, ranks: int) -> list[_ImbTable]:
+    tables: list[_ImbTable] = []
+    table: _ImbTable | None = None
     for line in text.splitlines():
         if match := _TITLE.match(line):
-            table = _Table(match[1])
+            table = _ImbTable(match[1])
             tables.append(table)
         elif table is None:
             continue
@@ -101,7 +101,7 @@ def _tables(text: str, ranks: int) -> list[_Table]:
     return tables
 
 
-def _row(table: _Table, line: str) -> dict[str, float]:
+def _row(table: _ImbTable, line: str) -> dict[str, float]:
     try:
         values = [float(word) for word in line.split()]
     except ValueError:
@@ -111,7 +111,7 @@ def _row(table: _Table, line: str) -> dict[str, float]:
     return dict(zip(table.columns, values, strict=True))
 
 
-def _samples(table: _Table, row: dict[str, float]) -> list[Sample]:
+def _samples(table: _ImbTable, row: dict[str, float]) -> list[Sample]:
     name = re.sub(r"\W+", "_", table.name.lower())
     size, group = int(row.get("#bytes", 0)), table.groups[0] if table.groups else []
     labels = {"bytes": str(size)} if "#bytes" in row else {}

@@ -31,7 +31,7 @@ _MEANS = ("latency", "avg latency")
 
 
 @dataclass(slots=True)
-class _Table:
+class _OsuTable:
     """One test and what its comments and columns say."""
 
     title: str
@@ -59,14 +59,14 @@ def parse(text: str, ranks: Ranks) -> ParsedJob:
     """
     samples: list[Sample] = []
     fabric_bytes, verified = 0, True
-    tables: list[_Table] = []
+    tables: list[_OsuTable] = []
     for line in text.splitlines():
         if not line.strip():
             continue
         if match := _TITLE.match(line):
             if match[1] not in _TESTS:
                 raise JobOutputError(f'The output has a test that is not known: "{shorten_line(match[1])}".')
-            tables.append(_Table(match[1], _TESTS[match[1]]))
+            tables.append(_OsuTable(match[1], _TESTS[match[1]]))
         elif not tables:
             continue
         elif match := _RANKS.match(line):
@@ -95,7 +95,7 @@ def _columns(header: str) -> list[str]:
     return [re.sub(r"\s*[(\[].*", "", word).lower() for word in words]
 
 
-def _row(table: _Table, line: str) -> dict[str, str]:
+def _row(table: _OsuTable, line: str) -> dict[str, str]:
     words = line.split()
     row = dict(zip(table.columns, words, strict=False))
     numbers = [word for column, word in row.items() if column != "validation"]
@@ -108,7 +108,7 @@ def _row(table: _Table, line: str) -> dict[str, str]:
     return row
 
 
-def _samples(table: _Table, row: dict[str, str], ranks: int) -> list[Sample]:
+def _samples(table: _OsuTable, row: dict[str, str], ranks: int) -> list[Sample]:
     size = int(row["size"])
     labels = {"src": str(table.pair[0]), "dst": str(table.pair[1]), "bytes": str(size), "statistic": "mean"}
     if table.test in ("bw", "bibw"):
@@ -128,14 +128,14 @@ def _samples(table: _Table, row: dict[str, str], ranks: int) -> list[Sample]:
     return samples
 
 
-def _figure(table: _Table, row: dict[str, str], *columns: str) -> float:
+def _figure(table: _OsuTable, row: dict[str, str], *columns: str) -> float:
     for column in columns:
         if column in row:
             return float(row[column])
     raise JobOutputError(f'The output of "{shorten_line(table.title)}" has no column {" or ".join(columns)}.')
 
 
-def _bytes(table: _Table, row: dict[str, str], ranks: Ranks) -> int:
+def _bytes(table: _OsuTable, row: dict[str, str], ranks: Ranks) -> int:
     size, iterations = int(row["size"]), int(row.get("iterations", 1))
     if max(table.pair) >= len(ranks):
         raise JobOutputError(f"The output is of rank {max(table.pair)}, but there are {len(ranks)} ranks.")
