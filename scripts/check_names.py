@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -218,6 +219,8 @@ BARE = frozenset(
 )
 # Commands of the program, whose functions are called as they are typed.
 COMMANDS = {"testbed/ui/cli/lab_commands.py": {"up", "down"}}
+# Words that say nothing of a module, beside those above.
+BARE_MODULES = frozenset(["common", "helpers", "misc", "parts", "things", "told", "utils", "ways", "words", "work"])
 # Modules that every package has.
 EVERYWHERE = {"__init__.py", "__main__.py"}
 # Nouns that everything could be called.
@@ -245,19 +248,60 @@ def _list_long_names(root: Path) -> list[str]:
     ]
 
 
+def _module_name(file: Path, root: Path) -> str:
+    return file.relative_to(root).as_posix().removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _imported_modules(tree: ast.Module, name: str, *, package: bool, known: Collection[str]) -> set[str]:
+    """Modules of the project that a module imports anywhere."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = name.split(".")[: len(name.split(".")) - node.level + package]
+                base = ".".join([*up, *([node.module] if node.module else [])])
+            whole = {f"{base}.{one.name}" for one in node.names}
+            found |= (whole & set(known)) or {base}
+    return (found & set(known)) - {name}
+
+
+def list_circles(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """A sentence for each circle of modules: those that lead back to themselves by way of what they import."""
+    left = {name: set(others) for name, others in imports.items()}
+    while gone := [name for name, others in left.items() if not others & set(left)]:
+        for name in gone:  # it imports none that could lead back
+            del left[name]
+    while gone := set(left) - {other for others in left.values() for other in others}:
+        for name in gone:  # none of those that are left imports it
+            del left[name]
+    return [f"{', '.join(sorted(left))} import each other in a circle"] if left else []
+
+
 def list_problems(root: Path) -> list[str]:
     """A sentence for each name that is not as it should be."""
     problems = _list_long_names(root)
     classes: dict[tuple[str, str], list[str]] = defaultdict(list)
     once: dict[str, list[str]] = defaultdict(list)
     modules: dict[str, list[str]] = defaultdict(list)
-    for file in sorted([*(root / "testbed").rglob("*.py"), *(root / "controllers").rglob("*.py")]):
+    imports: dict[str, set[str]] = {}
+    files = sorted([*(root / "testbed").rglob("*.py"), *(root / "controllers").rglob("*.py")])
+    known = {_module_name(file, root) for file in files}
+    for file in files:
         name = file.relative_to(root).as_posix()
         wing = name.split("/")[1] if name.startswith("testbed/") else "controllers"
         if file.name not in EVERYWHERE:
             modules[file.name].append(name)
+            if file.stem in BARE | BARE_MODULES:
+                problems.append(
+                    f"{name}: the module's name says not what it holds; a noun, or a verb and its object would"
+                )
         allowed = COMMANDS.get(name, set())
         tree = ast.parse(file.read_text(encoding="utf-8"))
+        module = _module_name(file, root)
+        imports[module] = _imported_modules(tree, module, package=file.name == "__init__.py", known=known)
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         problems += [
             f"{name}:{node.lineno}: {node.name} says not what it does; a verb and its object would"
@@ -266,10 +310,10 @@ def list_problems(root: Path) -> list[str]:
         ]
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
-                if not node.name.startswith("_"):
-                    classes[wing, node.name].append(f"{name}:{node.lineno}")
+                classes[wing, node.name].append(f"{name}:{node.lineno}")
                 if node.name in ONCE:
                     once[node.name].append(f"{name}:{node.lineno}")
+    problems += list_circles(imports)
     problems += [
         f"{', '.join(places)}: {len(places)} classes of {wing} are called {name}; one class a noun"
         for (wing, name), places in classes.items()

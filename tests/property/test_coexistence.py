@@ -21,8 +21,8 @@ from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.transition.steps import place
 from testbed.planning import Plan, make_plan
 from testbed.planning.failover.coexistence import shared_cycles
+from testbed.planning.failover.diversion import Diversion, divert
 from testbed.planning.failover.failed_elements import FailedElements, failed_elements
-from testbed.planning.failover.failure_effects import Diversion, divert
 from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules
 from testbed.planning.failover.tables import Tables, recovered_tables, routings, whole_tables
 from testbed.planning.failures import failure_outlooks, shared_cycle_sentences

@@ -15,8 +15,8 @@ from testbed.base.model import Bools, Rule, Topology, VlanPlan
 from testbed.fabric.openflow.oracle import Oracle
 from testbed.fabric.transition.steps import place
 from testbed.planning import Plan, make_plan
+from testbed.planning.failover.diversion import divert
 from testbed.planning.failover.failed_elements import FailedElements, cut_off, failed_elements
-from testbed.planning.failover.failure_effects import divert
 from testbed.planning.failover.rules import backup_pvids, backup_rules, path_rules
 from testbed.planning.failover.tables import Tables, prove, recovered_tables, routings, whole_tables
 from tests.fabrics import scenario_of

@@ -10,11 +10,11 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from testbed.base.errors import LabError
 from testbed.base.messages import Disturbance, PlanMove, PlanStep
 from testbed.base.model import Rule, Topology, VlanPlan
+from testbed.engines.ovs.running_switches import RunningSwitches
 from testbed.fabric.openflow.compile import groups_without
 from testbed.fabric.openflow.rule_text import format_group, format_removal, format_rule
 from testbed.fabric.transition import (
@@ -30,13 +30,10 @@ from testbed.fabric.transition.steps import drain_seconds
 from testbed.planning import Plan
 from testbed.planning.store import plan_from_json
 
-if TYPE_CHECKING:
-    from testbed.engines.lab.control.client import LabClient
-
 _INSTALLED = "installed"  # file with the plan that a change has brought, and links that are off since
 
 
-def installed_plan(lab: LabClient) -> tuple[Plan, list[int]]:
+def installed_plan(lab: RunningSwitches) -> tuple[Plan, list[int]]:
     """The plan that is in force in a lab without a controller, and the links that are off under it."""
     if not lab.count_files(_INSTALLED):
         return lab.plan(), []
@@ -44,12 +41,14 @@ def installed_plan(lab: LabClient) -> tuple[Plan, list[int]]:
     return plan_from_json(said["plan"]), said["off"]
 
 
-def note_installed(lab: LabClient, plan: str, off: Sequence[int]) -> None:
+def note_installed(lab: RunningSwitches, plan: str, off: Sequence[int]) -> None:
     """Store what a change has brought; see installed_plan()."""
     lab.write(_INSTALLED, json.dumps({"plan": plan, "off": list(off)}))
 
 
-def move_lab(lab: LabClient, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float) -> PlanMove:
+def move_lab(
+    lab: RunningSwitches, plan: str, off: Sequence[int], limit: float, wake_up: float, pause: float
+) -> PlanMove:
     """Carry a lab with aggregated links over to another plan; see Session.move_to.
 
     Raises:
@@ -62,7 +61,7 @@ def move_lab(lab: LabClient, plan: str, off: Sequence[int], limit: float, wake_u
 
 
 def _exchange_plans(
-    lab: LabClient, before: tuple[Plan, set[int]], after: tuple[Plan, set[int]],
+    lab: RunningSwitches, before: tuple[Plan, set[int]], after: tuple[Plan, set[int]],
     limit: float, wake_up: float, pause: float,
 ) -> PlanMove:  # fmt: skip
     (old, were_off), (new, _) = before, after
@@ -104,7 +103,7 @@ class _Steps:
         wake_up: s from a link's being switched on until it carries frames.
     """
 
-    def __init__(self, lab: LabClient, plan: Plan, out: Collection[int], drain: float, wake_up: float) -> None:
+    def __init__(self, lab: RunningSwitches, plan: Plan, out: Collection[int], drain: float, wake_up: float) -> None:
         self._lab, self._plan, self._out = lab, plan, set(out)
         self._drain, self._wake_up = drain, wake_up
 
@@ -187,7 +186,7 @@ def _describe_build(plan: Plan) -> tuple[object, ...]:
     return plan.topology.links.tolist(), plan.topology.host_count, sizes
 
 
-def _bound_drain_time(lab: LabClient, plans: Sequence[Plan]) -> float:
+def _bound_drain_time(lab: RunningSwitches, plans: Sequence[Plan]) -> float:
     """Laboratory s after which frames on the paths of plans have arrived, as links are now."""
     rate, dilation, states = lab.status().link_rate, lab.facts.dilation, lab.link_states().values()
     assert rate is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from testbed.base.errors import LabError, WorkloadError
 from testbed.base.messages import Deviation, Flow, LinkState, PathTrace
@@ -18,6 +17,7 @@ from testbed.engines.ovs.check_paths import (
     short_cut_problems,
     state_problems,
 )
+from testbed.engines.ovs.running_switches import RunningSwitches
 from testbed.fabric.openflow.admission import lldp_rules
 from testbed.fabric.openflow.compile import learned_rules
 from testbed.fabric.openflow.oracle import Oracle
@@ -28,20 +28,17 @@ from testbed.planning.failover.rules import backup_rules
 from testbed.planning.failures import first_tables
 from testbed.scenario.workloads.link_settings import format_conditions
 
-if TYPE_CHECKING:
-    from testbed.engines.lab.control.client import LabClient
-
 _ROUNDS = 3
 _OUTPUT = re.compile(r"^ +output:(\d+)$", re.MULTILINE)
 
 
-def verify(plan: Plan, lab: LabClient) -> list[str]:
+def verify(plan: Plan, lab: RunningSwitches) -> list[str]:
     """See Session.verify; switches that learn are taught first."""
     teach(plan, lab)
     return walk(plan, lab) or silent_pairs(lab)
 
 
-def silent_pairs(lab: LabClient) -> list[str]:
+def silent_pairs(lab: RunningSwitches) -> list[str]:
     """Ping all pairs; a sentence for each without an answer, which says when the machine had no time for them."""
     before = processor_ticks()
     silent = lab.reach()
@@ -54,7 +51,7 @@ def silent_pairs(lab: LabClient) -> list[str]:
     return [f"{source}→{destination} does not answer a ping{aside}" for source, destination in silent]
 
 
-def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list[str]:
+def walk(plan: Plan, lab: RunningSwitches, off: Collection[int] | None = None) -> list[str]:
     """See Session.walk."""
     dumped, groups = lab.flows(), lab.groups() if plan.bundles else None
     problems = installed_problems(plan, dumped, groups, off or ())
@@ -65,7 +62,7 @@ def walk(plan: Plan, lab: LabClient, off: Collection[int] | None = None) -> list
     return problems if off is None else list(dict.fromkeys([*problems, *state_problems([plan], dumped, off)]))
 
 
-def trace_path(plan: Plan, lab: LabClient, source: int, destination: int) -> PathTrace:
+def trace_path(plan: Plan, lab: RunningSwitches, source: int, destination: int) -> PathTrace:
     """See Session.way."""
     return follow_frame(plan, lab.flows(), lab.groups() if plan.bundles else None, source, destination)
 
@@ -73,7 +70,7 @@ def trace_path(plan: Plan, lab: LabClient, source: int, destination: int) -> Pat
 # ------------------------------------------------------------------------------------------------------------- learning
 
 
-def teach(plan: Plan, lab: LabClient) -> str:
+def teach(plan: Plan, lab: RunningSwitches) -> str:
     """Run the learning procedure until every switch knows every address in every VLAN; nothing for other plans.
 
     Returns:
@@ -129,7 +126,7 @@ def _place(rule: Rule) -> tuple[object, ...]:
 # ---------------------------------------------------------------------------------------------------------------- rules
 
 
-def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
+def deviations(plan: Plan, lab: RunningSwitches) -> list[Deviation]:
     """See Session.deviations.
 
     Shaping that changed, and rules that a controller did not keep, make figures void. A controller that has ended, or
@@ -150,7 +147,7 @@ def deviations(plan: Plan, lab: LabClient) -> list[Deviation]:
     return found + of_controller(lab)
 
 
-def of_controller(lab: LabClient) -> list[Deviation]:
+def of_controller(lab: RunningSwitches) -> list[Deviation]:
     """A controller that has ended, or switches that it does not reach."""
     try:
         status = lab.controller()
@@ -193,7 +190,9 @@ def expected_rules(plan: Plan) -> set[Rule]:
 # -------------------------------------------------------------------------------------------------------------- members
 
 
-def taken_channels(plan: Plan, lab: LabClient, flows: Sequence[Flow]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def taken_channels(
+    plan: Plan, lab: RunningSwitches, flows: Sequence[Flow]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """See Session.taken_channels."""
     bundles = plan.bundles
     if bundles is None:

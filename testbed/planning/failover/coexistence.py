@@ -9,17 +9,14 @@ link is named last, and as such: nothing waits for what is dead, but it can come
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.base.model import Bools, Ints, Topology
 from testbed.fabric.verify.deadlock import find_deadlock
 from testbed.fabric.verify.delivery import check_tree_delivery
+from testbed.planning.failover.diversion import Diversion
 from testbed.planning.failover.tables import Tables, tree_routes
-
-if TYPE_CHECKING:
-    from testbed.planning.failover.failure_effects import Diversion
 
 OLD, BACKUP, NEW = "old", "backup", "new"
 

@@ -9,8 +9,8 @@ from typing import Literal, TypedDict
 import numpy as np
 
 from testbed.base.model import Bools, Topology
+from testbed.planning.failover.diversion import Diversion
 from testbed.planning.failover.failed_elements import FailedElements, cut_off, words
-from testbed.planning.failover.failure_effects import Diversion
 
 _MAX_SHOWN = 200
 

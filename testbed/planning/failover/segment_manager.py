@@ -18,8 +18,8 @@ import numpy as np
 
 from testbed.base.errors import InputError, TestbedError, VerificationError
 from testbed.base.model import Ints, LocalPlan, Routes, Topology, VlanPlan
+from testbed.planning.failover.diversion import Diversion, divert
 from testbed.planning.failover.failed_elements import FailedElements, cut_off, words
-from testbed.planning.failover.failure_effects import Diversion, divert
 from testbed.planning.failover.failure_log import FailureLog, LoggedFailure
 from testbed.planning.failover.failure_tracker import FailureTracker
 from testbed.planning.failover.saved_state import SavedState

@@ -61,8 +61,8 @@ def capture(
     Ctrl-C, 1 if the lab ends or the disk is full, 3 if frames came faster than they could be kept. The file is
     complete each time.
     """
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
     from testbed.engines.lab.counters.pcap_filter import compile_filter
     from testbed.experiments.run.write_capture import STANDARD_OUTPUT, CaptureFile, Recorded, record, tap_of
 

@@ -27,8 +27,8 @@ def controller(
     Also while a load runs. Only segment_manager collects links by LLDP. Exit code 3 if links deviate
     from the plan, or a switch is out of step; 1 if there is no controller, or none is master.
     """
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
 
     if kill and start:
         raise InputError.one("--kill", "cannot go with --start; say one of them")

@@ -255,8 +255,8 @@ def _build_lab(name: str, settings: list[str] | None, lab: str | None, form: For
 @app.command(epilog="Example: testbed status")
 def status(lab: LAB = None, form: FORMAT = Format.text) -> None:
     """Show running labs, labs being built, and orphaned labs. Exit code 2 if there is none."""
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
 
     claims = [claim for claim in registry.being_built() if lab in (None, claim.name)]
     strays = [stray for stray in registry.list_orphans() if lab in (None, stray.scenario)]
@@ -334,8 +334,8 @@ def down(
     form: FORMAT = Format.text,
 ) -> None:
     """Stop a lab and all that is in it; with --all every lab, also those being built and orphaned ones."""
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
 
     claims = [claim for claim in registry.being_built() if everything or claim.name == lab]
     strays = [stray for stray in registry.list_orphans() if everything or stray.scenario == lab]

@@ -42,8 +42,8 @@ def link(
     it.
     """
     from testbed.base.messages import LinkState
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
     from testbed.experiments.run.link_commands import LOST, describe_link, list_disturbances, planned_rate, read_words
     from testbed.experiments.run.write_capture import tap_of
 

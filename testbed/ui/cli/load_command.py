@@ -41,8 +41,8 @@ def load(
     The lab keeps running, at the dilation that was used. Ctrl-C ends the load, and not the lab. Exit code 0 pass,
     1 fail, 3 warnings.
     """
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
     from testbed.experiments.report import rich_table
     from testbed.experiments.run.advice import AskedOfLab
     from testbed.experiments.run.load_arguments import as_typed, read_loads

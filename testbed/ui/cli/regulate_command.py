@@ -198,8 +198,8 @@ def _require_no_machines(*, every: bool, running: bool) -> None:
 
 def _regulate_running(name: str, model: str, form: Format, *, seconds: float | None) -> None:
     """Regulate a lab that runs; without `seconds` switch all its links on."""
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
     from testbed.experiments.regulate.power import models_for
     from testbed.experiments.regulate.regulate_lab import describe_result, restore_links, switch_off
 

@@ -33,8 +33,8 @@ def switch(
     the switch's own (lab.switch_daemons); a modelled switch (engine: realtime) takes neither. Exit code 2 if it cannot
     be killed alone.
     """
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
     from testbed.experiments.run.link_commands import LOST
     from testbed.experiments.run.switch_kills import set_switch, switch_of
 

@@ -79,8 +79,8 @@ def watch(
     The busiest first, until Ctrl-C or the lab's end; rates are of the real world. Without a terminal, and with --json,
     one sample over --every seconds.
     """
+    from testbed.engines.connect_lab import connect
     from testbed.engines.lab.control import registry
-    from testbed.engines.lab.control.client import connect
 
     if not every >= _SHORTEST:
         raise InputError.one("--every", f"should be {_SHORTEST:g} s or more, not {every:g}")

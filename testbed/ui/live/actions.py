@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.base.errors import InputError, TestbedError
 from testbed.base.messages import LinkState, Tap
-from testbed.engines.lab.control.client import connect
+from testbed.engines.connect_lab import connect
 from testbed.experiments.run.link_commands import LOST, describe_link, list_disturbances, read_words
 from testbed.experiments.run.switch_kills import set_switch
 from testbed.experiments.run.write_capture import CaptureFile, Recorded, record

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import InputError, TestbedError
+from testbed.engines.connect_lab import connect
 from testbed.engines.lab.control import registry
-from testbed.engines.lab.control.client import LabClient, connect
+from testbed.engines.lab.control.client import LabClient
 from testbed.experiments.regulate import WATCHED, regulate_lab
 from testbed.experiments.regulate.power import models_for
 from testbed.experiments.run.advice import AskedOfLab

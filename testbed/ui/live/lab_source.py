@@ -11,8 +11,9 @@ from typing import TypedDict, TypeVar
 
 from testbed.base.errors import InputError, LabError
 from testbed.base.ethernet import VLAN_TAG
+from testbed.engines.connect_lab import connect
 from testbed.engines.lab.control import registry
-from testbed.engines.lab.control.client import LabClient, connect
+from testbed.engines.lab.control.client import LabClient
 from testbed.engines.lab.control.registry import Entry
 from testbed.planning import Plan
 from testbed.ui.live.fabric_layout import LabPicture, picture

@@ -38,6 +38,19 @@ def list_problems(root: Path) -> list[str]:
             "2 classes of base are called",
         ),
         (
+            {"testbed/base/a.py": "class _Row: ...", "testbed/base/b.py": "class _Row: ..."},
+            "2 classes of base are called _Row",
+        ),
+        ({"testbed/base/told.py": ""}, "testbed/base/told.py: the module's name says not what it holds"),
+        (
+            {
+                "testbed/base/a.py": "from testbed.base.b import x",
+                "testbed/base/b.py": "def run():\n    from . import a",
+                "testbed/base/c.py": "import testbed.base.a",
+            },
+            "testbed.base.a, testbed.base.b import each other in a circle",
+        ),
+        (
             {"testbed/ui/a.py": "class Outcome: ...", "testbed/base/b.py": "class Outcome: ..."},
             "Outcome is the name of 2",
         ),

@@ -101,7 +101,7 @@ class Lab:
 @pytest.fixture
 def lab(monkeypatch) -> Lab:
     made = Lab()
-    for module in ("source", "jobs"):
+    for module in ("lab_source", "background_jobs"):
         monkeypatch.setattr(f"testbed.ui.live.{module}.connect", lambda namespaces: made)
     monkeypatch.setattr("testbed.engines.lab.control.registry.loading", lambda entry: nullcontext())
     return made

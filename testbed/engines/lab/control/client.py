@@ -40,7 +40,7 @@ from testbed.engines.lab.control.launch import NOT_YOURS, Namespaces
 from testbed.engines.lab.control.operation import Operation, Progress
 from testbed.engines.lab.counters.capture import InterfaceFrames
 from testbed.engines.lab.counters.packet_socket import open_in_lab
-from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, MODEL, PLAN, port_interface
+from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, PLAN, port_interface
 
 if TYPE_CHECKING:
     from testbed.engines.session import Frames
@@ -129,7 +129,7 @@ class LabClient:
 
         Only `status` and what the agent does BESIDE others is answered before the load has ended.
         """
-        other = connect(self.namespaces)
+        other = self.__class__(self.namespaces)
         try:
             yield other
         finally:
@@ -387,21 +387,3 @@ class LabClient:
     ) -> None:
         """End the lab."""
         self.end()
-
-
-def connect(namespaces: Namespaces) -> LabClient:
-    """The client of a lab that runs, whatever its switches are.
-
-    Raises:
-        CapabilityError: it is another user's.
-        LabError: the lab does not answer.
-    """
-    try:
-        modelled = (namespaces.socket.parent / MODEL).exists()
-    except PermissionError as error:
-        raise CapabilityError(NOT_YOURS) from error
-    if modelled:
-        from testbed.engines.realtime.client import ModelClient  # noqa: PLC0415 - others need no numba
-
-        return ModelClient(namespaces)
-    return LabClient(namespaces)

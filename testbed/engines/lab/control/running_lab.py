@@ -17,10 +17,9 @@ from testbed.base.limits import WHOLE_FILE, scaled_limit
 from testbed.base.messages import CpuShare, Disturbance, Disturbed, Facts, FrameCounts, LoadRequest, Observation, Status
 from testbed.engines.lab.build_order import BuildOrder, LabState, StormReading
 from testbed.engines.lab.control.agent_memory import trim_heap
-from testbed.engines.lab.control.controller import LabController
+from testbed.engines.lab.control.controller import LabController, Progress
 from testbed.engines.lab.control.fault_injection import carry_out
 from testbed.engines.lab.control.json_lines import encode
-from testbed.engines.lab.control.operation import Progress
 from testbed.engines.lab.hosts import probe_frames
 from testbed.engines.lab.hosts.commands import allow_files
 from testbed.engines.lab.hosts.host_shares import HostShares, most_share
