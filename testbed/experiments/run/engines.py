@@ -17,17 +17,17 @@ from testbed.scenario import Scenario
 from testbed.scenario.engines import ENGINES
 
 _PLACES = {
-    "ovs": ("open_vswitch", "OpenVSwitchEngine"),
-    "vm": ("vm", "VirtualMachineEngine"),
-    "realtime": ("realtime", "RealtimeEngine"),
-    "simulate": ("simulated", "SimulatorEngine"),
+    "ovs": ("testbed.experiments.run.open_vswitch", "OpenVSwitchEngine"),
+    "vm": ("testbed.experiments.run.vm", "VirtualMachineEngine"),
+    "realtime": ("testbed.experiments.run.realtime", "RealtimeEngine"),
+    "simulate": ("testbed.experiments.run.simulated", "SimulatorEngine"),
 }
 
 
 def engine_named(name: str) -> Engine:
     """The engine of a scenario's `engine`."""
     module, kind = _PLACES[name]
-    engine: Engine = getattr(import_module(f"testbed.experiments.run.{module}"), kind)()
+    engine: Engine = getattr(import_module(module), kind)()
     return engine
 
 
