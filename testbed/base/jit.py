@@ -166,3 +166,24 @@ def _compile_kernel(function: Kernel, **options: bool) -> Kernel:
     kept = compiled._cache._cache_file
     kept._version = f"{kept._version} {_stamp(function.__module__)}"
     return cast(Kernel, compiled)
+
+
+def tell_of_compiling(tell: Callable[[], None]) -> None:
+    """Call a function when a kernel is compiled for the first time, whose machine code is not on disk."""
+    if INTERPRETED:
+        return
+    from numba.core import event  # noqa: PLC0415 - takes 0.2 s
+
+    class Told(event.Listener):
+        told = False
+
+        def on_start(self, _: object) -> None:
+            if not self.told:
+                self.told = True
+                tell()
+
+        def on_end(self, _: object) -> None:
+            """Nothing: one more may follow."""
+
+    register: Any = event.register  # which has no types
+    register("numba:compile", Told())

@@ -39,6 +39,7 @@ from testbed.engines.lab.hosts.host_view import program_folders
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, MODEL, channel_ports, host_ports
 from testbed.engines.lab.hosts.lab_network import LabNetwork, require_numbers
 from testbed.engines.lab.hosts.shaping import require_speeds
+from testbed.engines.realtime import COMPILING
 from testbed.engines.realtime.port_state import Ports
 from testbed.engines.realtime.shared_memory import attach, write
 from testbed.engines.realtime.taps import (
@@ -129,7 +130,7 @@ class ModelFabric(LabNetwork):
         """As LabNetwork.make(); the model has its tables already, and `rules` waits for who looks after them."""
         seconds: dict[str, float] = {}
         steps: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("model", self._start),
+            ("model", lambda: self._start(progress)),
             ("hosts", self._configure_hosts),
             ("rates", self._set_model),
             *([("controller", rules)] if self.order.controller is not None else []),
@@ -141,7 +142,7 @@ class ModelFabric(LabNetwork):
             seconds[text] = round(time.monotonic() - started, 4)
         return seconds
 
-    def _start(self) -> None:
+    def _start(self, progress: Progress) -> None:
         """Open the doors and start the process that computes the model."""
         # It takes as long to load its libraries as the doors take to be made.
         files = (str(self._folder / MODEL), str(self._folder / DOORS))
@@ -149,16 +150,22 @@ class ModelFabric(LabNetwork):
         with ours, its, (self._folder / "model.log").open("wb") as log:
             process = subprocess.Popen(
                 make_module_command("testbed.engines.realtime.process", *files),
-                stdin=its.fileno(), stdout=subprocess.PIPE, stderr=log,
+                stdin=its.fileno(), stdout=subprocess.PIPE, stderr=log, bufsize=0,
                 env={**os.environ, "NUMBA_DISABLE_JIT": "0"},  # it calls the C library, which no interpreter does
             )  # fmt: skip
             self._process = process
             its.close()
             why_not = self._make_doors(ours)
-        line = first_line(process, "the process that computes the switches", _READY)
-        if not line:
-            raise LabError(f"the process that computes the switches did not start: {self.last_words()}")
-        self.pace = json.loads(line)["pace"] + why_not
+        self.pace = self._wait_until_ready(process, progress) + why_not
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], progress: Progress) -> str:
+        """Wait for the model; returns how it keeps pace. It says first if it must be compiled."""
+        while line := first_line(process, "the process that computes the switches", _READY):
+            said = json.loads(line)
+            if "pace" in said:
+                return str(said["pace"])
+            progress(COMPILING)
+        raise LabError(f"the process that computes the switches did not start: {self.last_words()}")
 
     def _make_doors(self, process: socket.socket) -> str:
         """Open the doors and hand them over; says why netfilter does not hold packets, or nothing."""

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from testbed.base.jit import tell_of_compiling
 from testbed.dataplane.kernels.events import NEVER
 from testbed.dataplane.kernels.packets import drain_port, restart_links
 from testbed.dataplane.kernels.packets_check import waiting_cycle
@@ -62,6 +63,7 @@ def main() -> None:
                 _modify(libc, epoll.fileno(), door, event, 2 * host + kind)
     doors = doors._replace(epoll=epoll.fileno())
     doors.zero[0] = time.monotonic_ns()
+    tell_of_compiling(lambda: print(json.dumps({"compiles": True}), flush=True))
     load_machine_code(model, doors)
     print(json.dumps({"pace": _take_precedence()}), flush=True)
     while not doors.control[STOP]:

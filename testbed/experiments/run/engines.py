@@ -73,6 +73,16 @@ def run_scenario(
         InputError, VerificationError, CapabilityError: nothing was measured and nothing is left.
         LabError: the lab broke; the folder stays, marked incomplete.
     """
+    engine = prepare_engine(plan, progress, engine)
+    return finish(engine.measure(plan, results, progress), progress, asked or Invocation.from_scenario(plan.scenario))
+
+
+def prepare_engine(plan: Plan, progress: Progress, engine: Engine | None = None) -> Engine:
+    """The engine by which a plan is run, by default its scenario's, when nothing is missing for that.
+
+    Raises:
+        InputError, VerificationError, CapabilityError: all that is missing.
+    """
     plan.require_proof()
     scenario = plan.scenario
     if ENGINES[scenario.engine].programs:
@@ -82,4 +92,4 @@ def run_scenario(
         raise InputError.one("workloads", sentence, scenario.source)
     engine = engine or engine_named(scenario.engine)
     engine.find_missing(plan, progress).raise_if_missing()
-    return finish(engine.measure(plan, results, progress), progress, asked or Invocation.from_scenario(scenario))
+    return engine

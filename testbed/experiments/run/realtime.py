@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testbed.base.errors import InputError
+from testbed.engines.realtime import COMPILING
 from testbed.engines.realtime.client import ModelClient, build_model_lab
 from testbed.engines.session import Session
 from testbed.experiments.run.engine import Prerequisites, Progress
@@ -30,7 +31,10 @@ class RealtimeEngine(LabEngine):
         from testbed.engines.simulate.switch_model import live_model  # noqa: PLC0415 - as above
 
         return build_model_lab(
-            plan, live_model(plan), keep=keep, progress=lambda step: progress(f"building the lab: {step}")
+            plan,
+            live_model(plan),
+            keep=keep,
+            progress=lambda step: progress(step if step == COMPILING else f"building the lab: {step}"),
         )
 
     def describe_environment(self, lab: Session) -> dict[str, object]:

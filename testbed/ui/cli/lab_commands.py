@@ -16,6 +16,7 @@ import typer
 from testbed.base.errors import EXIT_NOTHING_RAN, InputError, LabError
 from testbed.base.units import count_noun
 from testbed.ui.cli.app import FORMAT, LAB, SCENARIO, SETTINGS, app
+from testbed.ui.cli.dry_run import dry_run
 from testbed.ui.cli.live_command import LIVE, PORT, page_of_run, print_address, until_interrupted
 from testbed.ui.cli.output import (
     Format,
@@ -48,7 +49,7 @@ INSECURE = Annotated[
 
 @app.command(
     epilog="Examples:\ntestbed run torus4x4 --set lab.dilation=200\ntestbed run torus4x4 --engine vm\n"
-    "testbed run torus4x4 --vary routing=dor,updown\ntestbed run torus4x4 --live\n"
+    "testbed run torus4x4 --dry-run\ntestbed run torus4x4 --vary routing=dor,updown\ntestbed run torus4x4 --live\n"
     "testbed run torus4x4 --machines a,b --cluster tls://a:8786"
 )
 def run(
@@ -82,6 +83,9 @@ def run(
     insecure: INSECURE = False,
     live: LIVE = False,
     port: PORT = None,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="only tell what would be built, how long it takes, and what is missing")
+    ] = False,
     form: FORMAT = Format.text,
 ) -> None:
     """Plan, prove, build, check, load, measure, store and report.
@@ -94,6 +98,8 @@ def run(
         raise InputError.one(
             "--live", "is for a lab on this machine, and cannot go with --machines; leave one of them out"
         )
+    if dry and form is Format.json:
+        raise InputError.one("--dry-run", "prints sentences; leave out --json, or take testbed plan --json")
     if vary:
         raise typer.Exit(each_variant(name, settings, vary, form, run, locals()))
     from testbed.experiments.report import rich_table
@@ -111,6 +117,10 @@ def run(
     with steps() as progress:
         progress("planning and proving")
         plan = plan_scenario(name, [*(settings or ()), *more])
+        if dry:
+            with over_machines(machines, cluster, progress, insecure=insecure) as chosen:
+                dry_run(plan, progress, chosen)
+            return
         if plan.scenario.engine in LABS:
             progress.expect(expected_seconds(plan))
         elsewhere = () if folder == _RESULTS else ("--results", str(folder))

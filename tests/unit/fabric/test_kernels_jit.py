@@ -174,3 +174,21 @@ def test_what_only_kernels_call_cannot_be_called_otherwise(tmp_path):
                 env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
             )  # fmt: skip
             assert done.stdout.split("\n")[:-1] == (["2"] if first else []) + [refused]
+
+
+@pytest.mark.slow
+def test_compiling_is_told_once_and_not_of_what_is_on_disk(tmp_path):
+    package = tmp_path / "testbed" / "fabric" / "kernels"
+    package.mkdir(parents=True)
+    copy_jit(package)
+    (package / "made.py").write_text(INNER)
+    program = (
+        "from testbed.base.jit import tell_of_compiling\ntell_of_compiling(lambda: print('compiles'))\n"
+        "from testbed.fabric.kernels import made\nprint(made.outer(1)); print(made.outer(1.0))"
+    )
+    for said in ("compiles\n2\n2.0\n", "2\n2.0\n"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        assert done.stdout == said

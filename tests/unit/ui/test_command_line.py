@@ -21,6 +21,7 @@ from testbed.engines.local_machine import probe
 from testbed.planning import make_plan
 from testbed.scenario import parse_scenario
 from testbed.ui import cli
+from tests.unit.ui.test_cli_surface import typed
 
 _COMMANDS = [
     "plan", "verify", "analyse", "explain", "up", "status", "shell", "run", "report", "compare", "sweep", "down",
@@ -262,3 +263,21 @@ def test_records_of_dead_labs_are_dropped(monkeypatch, tmp_path):
     (tmp_path / "labs" / "old.json").write_text(json.dumps(dead))
     assert registry.entries() == []
     assert [*(tmp_path / "labs").glob("*.json")] == []
+
+
+def test_a_dry_run_tells_what_would_be_built_and_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = typed("run", "ring4", "--engine", "simulate", "--dry-run")
+    assert code == 0
+    assert out == (
+        "ring4: 4 switches, 4 links between them, 4 hosts\nengine simulate: the packet-level simulator\n"
+        "load 1: iperf3 tcp neighbour\nnothing is missing\n"
+    )
+    unknown = 'workloads=[{"kind": "mpi", "job": "no-such-job"}]'
+    code, out, err = typed("run", "ring4", "--dry-run", "--set", unknown)
+    assert code == 2
+    assert "no-such-job" in err
+    assert list(tmp_path.iterdir()) == []
+    code, _, err = typed("run", "ring4", "--dry-run", "--json")
+    assert code == 2
+    assert "--dry-run: prints sentences" in err
