@@ -13,6 +13,7 @@ from benchmarks.cluster import cluster
 from benchmarks.data_plane import data_plane
 from benchmarks.engines import PARTS as ENGINE_PARTS
 from benchmarks.engines import engines
+from benchmarks.first_run import first_run
 from benchmarks.interrupts import TRIES, interrupts
 from benchmarks.lab_speed import lab_speed
 from benchmarks.live import live
@@ -115,6 +116,7 @@ BENCHMARKS: dict[str, Callable[[Chosen], list[Figure]]] = {
     "cluster": lambda chosen: cluster(chosen.runs or 3),
     "machines": lambda chosen: over_two_machines(chosen.runs or 3),
     "scaling": _scaling,
+    "first-run": lambda chosen: first_run(chosen.runs or 1),
     "routes": lambda chosen: routes(chosen.runs or 3),
     "interrupts": lambda chosen: interrupts(chosen.runs or TRIES),
 }
@@ -125,7 +127,9 @@ def asked(words: list[str] | None = None) -> Chosen:
     parser = argparse.ArgumentParser(prog="benchmarks", description="Figures this project claims, measured here.")
     parser.add_argument("what", nargs="?", choices=BENCHMARKS, help="default: planning and lab")
     parser.add_argument(
-        "--runs", type=int, help="runs of each; default 3, engines: 1, interrupts: 200, pairs of virtual-time: 1"
+        "--runs",
+        type=int,
+        help="runs of each; default 3, engines and first-run: 1, interrupts: 200, pairs of virtual-time: 1",
     )
     parser.add_argument(
         "--size", type=int, action="append", help="torus size k of failures, lab and data-plane; default 4 and 8"
