@@ -33,20 +33,41 @@ def parse_rate(text: str) -> float:
     return rate
 
 
+def format_number(value: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, or all before the point, and never with an exponent."""
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    if abs(value) >= 1:
+        return f"{value:,.0f}"
+    mantissa, _, exponent = text.partition("e")
+    return f"{value:.{len(mantissa.lstrip('-').replace('.', '')) - 1 - int(exponent)}f}"
+
+
+def format_share(value: float) -> str:
+    """Return a share in per cent: three significant digits, and of small ones no more than four after the point."""
+    share = 100 * value
+    if 0 < abs(share) < 0.00005:
+        return "below 0.0001 %" if share > 0 else "above -0.0001 %"
+    text = format_number(share, 3)
+    fraction = text.partition(".")[2]
+    return f"{f'{share:.4f}'.rstrip('0') if len(fraction) > 4 else text} %"
+
+
 def format_rate(bits_per_second: float) -> str:
     """Return a rate with four significant digits and the unit that suits its size."""
     for unit, factor in (("Tbit/s", 1e12), ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if abs(bits_per_second) >= factor:
-            return f"{bits_per_second / factor:.4g} {unit}"
-    return f"{bits_per_second:.4g} bit/s"
+            return f"{format_number(bits_per_second / factor)} {unit}"
+    return f"{format_number(bits_per_second)} bit/s"
 
 
 def format_seconds(seconds: float) -> str:
     """Return a duration with four significant digits and the unit that suits its size."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if abs(seconds) >= factor:
-            return f"{seconds / factor:.4g} {unit}"
-    return f"{seconds / 1e-9:.4g} ns"
+            return f"{format_number(seconds / factor)} {unit}"
+    return f"{format_number(seconds / 1e-9)} ns"
 
 
 def format_quantity(value: float, unit: str) -> str:
@@ -56,11 +77,11 @@ def format_quantity(value: float, unit: str) -> str:
     if unit == "s":
         return format_seconds(value)
     if unit == "ratio":
-        return f"{100 * value:.3g} %"
+        return format_share(value)
     if unit in ("B", "J"):
         scale = scale_for(unit, value)
         return f"{value / scale.factor:.4g} {scale.name}"
-    return f"{value:.4g} {unit}".rstrip()
+    return f"{format_number(value)} {unit}".rstrip()
 
 
 def format_eta(seconds: float | None) -> str:

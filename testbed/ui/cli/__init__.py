@@ -7,7 +7,9 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from testbed.base.python_isolation import isolate
@@ -73,38 +75,45 @@ def _require_memory() -> None:
         sys.exit(2)
 
 
-def load_commands() -> None:
-    """Import every command, which adds it to the application."""
-    from testbed.ui.cli import (  # noqa: F401 - they add their commands
-        analyse_commands,
-        audit_command,
-        capture_command,
-        check_command,
-        compare_commands,
-        controller_command,
-        doctor_commands,
-        exec_command,
-        exercise_commands,
-        export_commands,
-        flows_command,
-        init_command,
-        lab_commands,
-        link_command,
-        list_command,
-        live_command,
-        load_command,
-        paper_command,
-        plan_commands,
-        power_command,
-        regulate_command,
-        segments_command,
-        simulate_commands,
-        storm_command,
-        switch_command,
-        verify_command,
-        vm_commands,
-        watch_command,
-    )
+# Module → the commands that it adds.
+MODULES: dict[str, tuple[str, ...]] = {
+    "analyse_commands": ("analyse", "explain"),
+    "audit_command": ("audit",),
+    "capture_command": ("capture",),
+    "check_command": ("check", "import"),
+    "compare_commands": ("compare", "sweep"),
+    "controller_command": ("controller",),
+    "doctor_commands": ("doctor",),
+    "exec_command": ("exec",),
+    "exercise_commands": ("exercise",),
+    "export_commands": ("export",),
+    "flows_command": ("flows",),
+    "init_command": ("init",),
+    "lab_commands": ("run", "up", "status", "shell", "down"),
+    "link_command": ("link",),
+    "list_command": ("list",),
+    "live_command": ("live",),
+    "load_command": ("load",),
+    "paper_command": ("paper",),
+    "plan_commands": ("plan", "schema", "report"),
+    "power_command": ("power",),
+    "regulate_command": ("regulate",),
+    "segments_command": ("segments",),
+    "simulate_commands": ("simulate",),
+    "storm_command": ("storm",),
+    "switch_command": ("switch",),
+    "verify_command": ("verify",),
+    "vm_commands": ("vm",),
+    "watch_command": ("watch",),
+}
+
+
+def load_commands(words: Sequence[str] = ()) -> None:
+    """Import the module of the command that a command line names, or else every one; they add their commands."""
+    named = next((word for word in words if not word.startswith("-")), None)
+    wanted = [module for module, commands in MODULES.items() if named in commands] or list(MODULES)
+    for module in wanted:
+        import_module(f"testbed.ui.cli.{module}")
 
 
 def _run() -> None:
@@ -112,7 +121,7 @@ def _run() -> None:
     from testbed.ui.cli.app import app, wants_json
     from testbed.ui.cli.output import print_error, printable_everywhere
 
-    load_commands()
+    load_commands(sys.argv[1:])
     printable_everywhere()
     os.umask(os.umask(0) | 0o002)  # nothing that it makes can be written by everybody
     as_json = wants_json(sys.argv[1:])

@@ -21,7 +21,6 @@ from testbed.base.errors import (
     shorten_middle,
 )
 from testbed.base.units import count_noun
-from testbed.devices.ios_keywords import abbreviate_ports
 from testbed.ui.cli.app import app
 from testbed.ui.cli.audit_formats import format_junit, format_sarif
 from testbed.ui.cli.check_command import texts_of
@@ -186,6 +185,8 @@ def _print_audit(folder: str, found: Audit, form: AuditFormat, *, everything: bo
 
 def _shorten(text: str) -> str:
     """A line for people: short names of ports, and not too long."""
+    from testbed.devices.ios_keywords import abbreviate_ports
+
     return shorten_middle(abbreviate_ports(text))
 
 

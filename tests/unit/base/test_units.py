@@ -1,10 +1,21 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.base.units import TimeScale, count_noun, format_quantity, format_rate, format_seconds, parse_rate
+from testbed.base.units import (
+    TimeScale,
+    count_noun,
+    format_number,
+    format_quantity,
+    format_rate,
+    format_seconds,
+    format_share,
+    parse_rate,
+)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +120,28 @@ def test_a_rate_through_the_lab_and_back_is_the_same(dilation, rate):
 )
 def test_counts_have_their_noun(count, words, text):
     assert count_noun(count, *words) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1931000, "frames", "1,931,000 frames"),
+        (9999.7, "cycles", "10,000 cycles"),
+        (0.00006409, "cycles", "0.00006409 cycles"),
+        (1234.5, "", "1234"),
+        (123456, "s", "123,456 s"),
+        (3e15, "bit/s", "3000 Tbit/s"),
+        (0.00006409, "ratio", "0.0064 %"),
+        (0.2546, "ratio", "25.5 %"),
+        (1e-9, "ratio", "below 0.0001 %"),
+        (0, "ratio", "0 %"),
+    ],
+)
+def test_quantities_have_no_exponents_and_shares_few_digits(value, unit, text):
+    assert format_quantity(value, unit) == text
+
+
+@given(st.floats(-1e15, 1e15))
+def test_no_number_for_people_has_an_exponent(value):
+    assert not re.search(r"\de", f"{format_number(value)} {format_share(value)}")
+    assert float(format_number(value).replace(",", "")) == pytest.approx(value, rel=1e-3, abs=1e-300)

@@ -75,7 +75,7 @@ def test_losses_name_their_place():
 
 def test_a_frame_of_one_is_all_of_them():
     ((_, sentence),) = judge_losses({"in a switch": 1}, 1)
-    assert "(1e+02 %)" in sentence
+    assert "(100 %)" in sentence
 
 
 def test_no_frames_at_all_is_no_loss():

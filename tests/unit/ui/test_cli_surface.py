@@ -11,6 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import testbed
 from testbed.base.errors import InputError
@@ -246,3 +247,30 @@ def test_a_value_that_is_none_of_those_is_told_in_our_words():
     code, _, said = typed("plan", "torus4x4", "--format", "yaml")
     assert code == 2
     assert "Invalid value for '--format': 'yaml' is not one of 'text', 'json'." in said
+
+
+def test_help_loads_nothing_that_takes_time():
+    code = "import sys; from testbed.ui import cli; import testbed.ui.cli.app; cli.load_commands(); "
+    code += "print({'numpy', 'numba', 'pydantic', 'yaml', 'testbed.planning'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_a_command_is_found_by_the_table_of_modules():
+    cli.load_commands()
+    for module, commands in cli.MODULES.items():
+        for name in commands:
+            callback = vars(get_command(app))["commands"][name]
+            inner = next(iter(callback.commands.values())) if hasattr(callback, "commands") else callback
+            assert inner.callback.__module__ == f"testbed.ui.cli.{module}", name
+    assert {name for commands in cli.MODULES.values() for name in commands} == {*vars(get_command(app))["commands"]}
+
+
+def test_one_command_loads_only_its_module():
+    code = "import sys; from testbed.ui import cli; import testbed.ui.cli.app; cli.load_commands(['-v', 'list']); "
+    code += "print('testbed.ui.cli.lab_commands' in sys.modules, 'testbed.ui.cli.list_command' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
+    code, _, err = typed("lst")
+    assert code == 2
+    assert "list" in err

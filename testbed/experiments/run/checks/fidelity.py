@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from testbed.base.messages import LATE_BINS, Snapshot
+from testbed.base.units import format_number
 
 
 class Verdict(IntEnum):
@@ -140,9 +141,8 @@ def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> lis
     if confirmed or len(errors) < MIN_GAPS:
         return []
     _, ninth, last = quantiles(errors)
-    text = (
-        f"busy ports let frames go {100 * ninth:.2g} % (p90) and {100 * last:.2g} % (p99) off the rate of their links"
-    )
+    most, all_but_few = (f"{format_number(100 * error, 2)} %" for error in (ninth, last))
+    text = f"busy ports let frames go {most} (p90) and {all_but_few} (p99) off the rate of their links"
     if ninth > _GAPS_INVALID:
         return [(Verdict.INVALID, OverloadReason(text))]
     return [(Verdict.WARN, OverloadReason(text))] if last > _GAPS_WARN else []
@@ -227,7 +227,7 @@ def judge_lateness(results: Sequence[CountedLoad], *, confirmed: bool = False) -
         stalled = result.after.stalled - result.before.stalled
         share = stalled / max(result.after.time - result.before.time, 1e-9)
         if share > _STALLED_WARN:
-            text = f"nobody computed the switches for {100 * share:.2g} % of the time, {stalled:.3g} s"
+            text = f"nobody computed the switches for {format_number(100 * share, 2)} % of the time, {stalled:.3g} s"
             found.append((Verdict.INVALID if share > _STALLED_INVALID else Verdict.WARN, OverloadReason(text)))
         late, frame = lateness(result.before, result.after), result.after.frame_seconds
         if late is None or late[1] <= _LATE_WARN * frame:
@@ -307,7 +307,7 @@ def judge_losses(lost: Mapping[str, int], frames: int) -> list[Finding]:
     if share > _LOST_WARN:
         verdict = Verdict.INVALID if share > _LOST_INVALID else Verdict.WARN
         places = ", ".join(f"{count} {where}" for where, count in lost.items() if count)
-        text = f"{total} of {frames} frames were lost outside the queues ({100 * share:.2g} %): {places}"
+        text = f"{total} of {frames} frames were lost outside the queues ({format_number(100 * share, 2)} %): {places}"
         return [(verdict, OverloadReason(text))]
     return []
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.base.model import host_ip
+from testbed.base.units import format_number
 from testbed.dataplane.predict import Least
 from testbed.dataplane.predict.round_trip import frame_sizes, round_trips
 from testbed.experiments.run.checks.fidelity import Verdict, judge_lateness
@@ -96,5 +97,5 @@ def _measure(
                 sample = mark_unheld(sample, least)
             outcome.samples.append(sample)
         if figures.lost > 0:
-            lost = f"{end.source}→{end.destination} lost {100 * figures.lost:.2g} % of its {tool.what}"
+            lost = f"{end.source}→{end.destination} lost {format_number(100 * figures.lost, 2)} % of its {tool.what}"
             outcome.findings.append((Verdict.WARN, lost))
