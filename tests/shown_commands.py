@@ -87,6 +87,7 @@ HOW: list[tuple[str, How]] = [
     (r"simulate .*--(trace|matrix telemetry)|power .*--matrix", Lab()),
     # here
     (r"simulate .*--matrix mine.csv", Here()),
+    (r"simulate .*--schedule reduce.goal", Here()),
     (r"simulate .*--level packet", Here(_FRAMES)),
     (r"simulate .*--message 100000", Here("--message 2000")),
     (r"simulate deadlock-torus8x8", Here("--loads 0.5 --cycles 4000 --warm-up 500", code=3)),

@@ -11,6 +11,7 @@ from testbed.devices.read_nxos import NXOS
 from testbed.devices.read_procurve import PROCURVE
 from testbed.scenario.fabric_files.formats import FORMATS
 from testbed.scenario.fabric_files.listing import PASSED, READ
+from testbed.scenario.schedule_files.formats import SCHEDULE_FORMATS
 
 _HEAD = """# Constructs of each dialect
 
@@ -18,12 +19,16 @@ What `testbed audit` and `testbed check` do with each construct: *read* decides 
 frame and is counted in a note, *not understood* may decide where frames go, is named with its line, and keeps the
 verdict from `pass`. What an interface says and no table has is not understood. This page is made from the readers'
 tables; what is not said has [the default of its switch](real-switches.md#defaults). At its end are [the formats of
-files that describe a fabric](#topology-files).
+files that describe a fabric](#topology-files) and of [schedules of messages](#schedules).
 """
 _TOPOLOGIES = """## Topology files
 
 What `topology: {kind: file}` and `testbed init --from` do with each construct of a format: *read* makes nodes and
 links, *passed over* makes none and is counted in a note, *refused* is an error. What no table has is in a note too.
+"""
+_SCHEDULES = """## Schedules
+
+What `testbed simulate --schedule` does with each construct of a format.
 """
 
 
@@ -59,11 +64,17 @@ def document_constructs() -> str:
     parts.append(_TOPOLOGIES)
     for name, entry in FORMATS.items():
         endings = f", files {', '.join(f'`{suffix}`' for suffix in entry.suffixes)}" if entry.suffixes else ""
-        parts += [f"### {name}\n", f"Of {entry.of}{endings}.\n", "| construct | |", "| --- | --- |"]
-        by_outcome = sorted(entry.constructs.items(), key=lambda item: (item[1] != READ, item[1] != PASSED))
-        parts += [f"| `{construct}` | {outcome} |" for construct, outcome in by_outcome]
-        parts.append("")
+        parts += _format_section(name, f"Of {entry.of}{endings}.", entry.constructs)
+    parts.append(_SCHEDULES)
+    for name, schedule in SCHEDULE_FORMATS.items():
+        parts += _format_section(f"{name} schedules", f"Of {schedule.of}.", schedule.constructs)
     return "\n".join(parts)
+
+
+def _format_section(name: str, about: str, constructs: Mapping[str, str]) -> list[str]:
+    rows = sorted(constructs.items(), key=lambda item: (not item[1].startswith(READ), item[1] != PASSED))
+    table = [f"| `{construct}` | {outcome} |" for construct, outcome in rows]
+    return [f"### {name}\n", f"{about}\n", "| construct | |", "| --- | --- |", *table, ""]
 
 
 def _of_commands(commands: Commands) -> Iterator[tuple[str, str]]:

@@ -21,13 +21,25 @@ class CollectiveError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Waits:
+    """What messages wait for."""
+
+    count: Longs  # (M,) arrivals and releases that each waits for
+    arrived_start: Longs  # (M + 1,) offsets into `arrived`: the messages that wait for one to arrive
+    arrived: Ints
+    released_start: Longs  # (M + 1,) likewise for one to be released
+    released: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """M messages of a collective, ordered by source and step."""
+    """M messages of a collective or a schedule, ordered by source and step."""
 
     step: Ints  # (M,)
     source: Ints  # (M,) hosts
     destination: Ints  # (M,) other hosts
     size: Longs  # (M,) bytes, above 0
+    waits: Waits | None = None  # what each waits for; None: all that its host receives and sends in steps before
 
 
 def _ring(hosts: int, size: int, rounds: int) -> Iterator[Message]:
@@ -126,19 +138,13 @@ def make_steps(name: str, hosts: int, size: int) -> Steps:
     return Steps(step, source, destination, np.ascontiguousarray(rows[:, 3]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Waits:
-    """What messages wait for."""
-
-    count: Longs  # (M,) arrivals and releases that each waits for
-    arrived_start: Longs  # (M + 1,) offsets into `arrived`: the messages that wait for one to arrive
-    arrived: Ints
-    released_start: Longs  # (M + 1,) likewise for one to be released
-    released: Ints
-
-
 def waits_of(steps: Steps) -> Waits:
-    """Let each message wait for what its host receives before it, and for the host's step before to have begun."""
+    """Let each message wait for what its host receives before it, and for the host's step before to have begun.
+
+    Of messages that say themselves what they wait for it is that.
+    """
+    if steps.waits is not None:
+        return steps.waits
     count = np.zeros(len(steps.step), dtype=np.int64)
     arrivals: list[tuple[int, int]] = []
     releases: list[tuple[int, int]] = []
@@ -164,10 +170,11 @@ def waits_of(steps: Steps) -> Waits:
                 releases += [(before, message)] * (before >= 0)
                 count[message] = len(earlier) + (before >= 0)
             before, start = start, end
-    return Waits(count, *_as_lists(arrivals, len(count)), *_as_lists(releases, len(count)))
+    return Waits(count, *list_pairs(arrivals, len(count)), *list_pairs(releases, len(count)))
 
 
-def _as_lists(pairs: list[tuple[int, int]], count: int) -> tuple[Longs, Ints]:
+def list_pairs(pairs: list[tuple[int, int]], count: int) -> tuple[Longs, Ints]:
+    """Pairs of messages as lists: (M + 1,) where that of each first one begins, and the second ones."""
     array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     order = np.argsort(array[:, 0], kind="stable")
     start = np.searchsorted(array[order, 0], np.arange(count + 1)).astype(np.int64)

@@ -17,6 +17,7 @@ from testbed.base.model import Longs, Sample, Topology
 from testbed.base.untrusted_text import unescape_cell
 from testbed.dataplane.predict.wire_overhead import TCP_PAYLOAD, transport
 from testbed.fabric.collectives import COLLECTIVES, CollectiveError, Steps, make_steps
+from testbed.fabric.schedules import Schedule, make_messages
 from testbed.results import Run, load_run
 from testbed.results.samples import MPI_SENT, mpi_matrix
 from testbed.results.telemetry import load_telemetry
@@ -35,7 +36,9 @@ class Recorded:
     matrix: Longs  # (H, H) bytes from host (row) to host (column)
     carried: int  # bytes of it that a full frame carries: payload, or headers too where these were counted
     origin: str  # in words
-    steps: Steps | None = None  # of a collective, whose messages the matrix is the sum of; None where all begin at once
+    # of a collective or schedule, whose messages the matrix is the sum of; None where all begin at once
+    steps: Steps | None = None
+    notes: tuple[str, ...] = ()  # how it was read where that is not plain
 
 
 def make_collective(topology: Topology, name: str, size: int) -> Recorded:
@@ -51,6 +54,28 @@ def make_collective(topology: Topology, name: str, size: int) -> Recorded:
     matrix = np.zeros((topology.host_count, topology.host_count), dtype=np.int64)
     np.add.at(matrix, (steps.source, steps.destination), steps.size)
     return Recorded(matrix, TCP_PAYLOAD, f"{name}, {size:,} bytes: {COLLECTIVES[name].summary}", steps)
+
+
+def take_schedule(file: Path, schedule: Schedule, topology: Topology) -> Recorded:
+    """The messages of a schedule, rank k on host k; what ranks compute takes no time.
+
+    Raises:
+        InputError: it has more ranks than there are hosts.
+    """
+    ranks, hosts = len(schedule.ranks), topology.host_count
+    if ranks > hosts:
+        sentence = f"has {ranks:,} ranks and this fabric {hosts:,} hosts; take one with {ranks:,} or more"
+        raise InputError.one(str(file), sentence)
+    steps = make_messages(schedule)
+    if not len(steps.size):
+        raise InputError.one(str(file), "has no message, so nothing is sent")
+    matrix = np.zeros((hosts, hosts), dtype=np.int64)
+    np.add.at(matrix, (steps.source, steps.destination), steps.size)
+    calculations = sum(one.kind == "calc" for rank in schedule.ranks for one in rank)
+    notes = [*schedule.notes]
+    if calculations:
+        notes.append(f"{calculations:,} computations take no time here")
+    return Recorded(matrix, TCP_PAYLOAD, f"{file}: {ranks:,} ranks", steps, tuple(notes))
 
 
 def make_all_to_all(topology: Topology, message: int) -> Recorded:

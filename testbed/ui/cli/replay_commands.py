@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from testbed.base.model import Topology
     from testbed.engines.simulate import Replay, Settings
     from testbed.engines.simulate.traffic_matrices import Recorded
+    from testbed.fabric.schedules import Schedule
 
 ALL_TO_ALL = "all_to_all"
+_MAX_RANKS = 64
 CHANNELS, PAIRS = "channels.svg", "pairs.svg"
 # What has a meaning only where hosts send forever.
 _ENDLESS = ("loads", "seeds", "cycles", "warm_up", "resume", "jobs")
@@ -30,6 +32,8 @@ class ReplayOptions:
     matrix: Path | None  # a file
     trace: Path | None  # a result folder
     load: str | None  # of that folder
+    schedule: Path | None  # a file of messages and what they wait for
+    loggops: str | None  # parameters of the model that also says what it takes
     message: int | None  # bytes from each host to each other one, or None where it was not given
 
     @property
@@ -42,7 +46,7 @@ class ReplayOptions:
     @property
     def is_replay(self) -> bool:
         """Whether it is a replay."""
-        return self.has_messages or self.matrix is not None or self.trace is not None
+        return self.has_messages or any((self.matrix, self.trace, self.schedule))
 
     def problems(self, given: Sequence[str]) -> list[Problem]:
         """Options that exclude each other. `given` are names of parameters."""
@@ -52,6 +56,7 @@ class ReplayOptions:
                 (f"--pattern {self.pattern}", self.pattern is not None),
                 ("--matrix", self.matrix is not None),
                 ("--trace", self.trace is not None),
+                ("--schedule", self.schedule is not None),
             )
             if there
         ]
@@ -64,6 +69,8 @@ class ReplayOptions:
             )
         elif self.message is not None and not 1 <= self.message < 1 << 40:
             found.append(Problem("--message", f"should be from 1 to 2^40 bytes, not {self.message:,}"))
+        if self.loggops is not None and self.schedule is None:
+            found.append(Problem("--loggops", "says what messages of a --schedule cost, which is not given"))
         if self.load is not None and self.trace is None:
             found.append(Problem("--trace-load", "is a load of the run that --trace names, which is not given"))
         if self.is_replay:
@@ -73,8 +80,16 @@ class ReplayOptions:
 
     def read_traffic(self, topology: Topology) -> Recorded:
         """What is sent."""
-        from testbed.engines.simulate.traffic_matrices import make_all_to_all, make_collective, read_matrix, read_run
+        from testbed.engines.simulate.traffic_matrices import (
+            make_all_to_all,
+            make_collective,
+            read_matrix,
+            read_run,
+            take_schedule,
+        )
 
+        if self.schedule is not None:
+            return take_schedule(self.schedule, self.read_schedule(), topology)
         if self.matrix is not None:
             return read_matrix(self.matrix, topology)
         if self.trace is not None:
@@ -82,6 +97,26 @@ class ReplayOptions:
         if self.pattern is not None and self.pattern != ALL_TO_ALL:
             return make_collective(topology, self.pattern, self.message or 1 << 20)
         return make_all_to_all(topology, self.message or 1 << 16)
+
+    def read_schedule(self) -> Schedule:
+        """The schedule of the file."""
+        from testbed.scenario.schedule_files.formats import read_schedule
+
+        assert self.schedule is not None
+        return read_schedule(self.schedule)
+
+    def cost_ranks(self) -> list[int] | None:
+        """When each rank of the schedule is done by the LogGOPS model, ns; None where it is not asked for."""
+        from testbed.fabric.loggops import cost_schedule, read_loggops
+
+        if self.loggops is None or self.schedule is None:
+            return None
+        model = read_loggops(self.loggops, "--loggops")
+        schedule = self.read_schedule()
+        try:
+            return cost_schedule(schedule, model)
+        except InputError as error:
+            raise InputError([problem.in_file(str(self.schedule)) for problem in error.problems]) from error
 
 
 def run_replay(
@@ -94,16 +129,27 @@ def run_replay(
     problems = settings_problems(settings, 1)
     if problems:
         raise InputError(problems)
+    cost = asked.cost_ranks()
     with steps() as progress:
         progress("planning and proving")
         plan = plan_scenario(name, overrides)
         found = replay_plan(plan, settings, asked.read_traffic(plan.topology), folder, progress)
         figures = _draw(found)
     if form is Format.json:
-        print_json({**found.as_object(), "results": str(found.folder), "figures": [str(file) for file in figures]})
+        modelled = {} if cost is None else {"loggops_ns": cost}
+        print_json(
+            {**found.as_object(), **modelled, "results": str(found.folder), "figures": [str(file) for file in figures]}
+        )
     else:
         _print(found, figures)
+        if cost is not None:
+            print_lines(f"LogGOPS model, without a fabric: {max(cost):,} ns; ranks end at {_list_times(cost)}")
     return _exit_code(found)
+
+
+def _list_times(cost: Sequence[int]) -> str:
+    more = f" and {len(cost) - _MAX_RANKS} more" if len(cost) > _MAX_RANKS else ""
+    return f"{', '.join(map(str, cost[:_MAX_RANKS]))}{more} ns"
 
 
 def _exit_code(found: Replay) -> int:
@@ -141,6 +187,8 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
 
     settings, demand, outcome = found.settings, found.demand, found.outcome
     print_lines(f"{found.plan.scenario.name}: {found.recorded.origin}")
+    for note in found.recorded.notes:
+        print_lines(f"note: {note}")
     what = "pairs of hosts" if demand.steps is None else "messages"
     print_lines(
         f"{int(demand.size.sum()):,} bytes of {len(demand.source):,} {what} in {int(demand.packets.sum()):,} "

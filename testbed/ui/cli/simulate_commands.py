@@ -74,6 +74,24 @@ def simulate(
             "--matrix", help="replay a traffic matrix: FILE.csv or telemetry-<load>.npz", rich_help_panel=REPLAY
         ),
     ] = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule",
+            metavar="FILE",
+            help="replay messages and what they wait for: GOAL, SimGrid's traces, htsim's matrices",
+            rich_help_panel=REPLAY,
+        ),
+    ] = None,
+    loggops: Annotated[
+        str | None,
+        typer.Option(
+            "--loggops",
+            metavar="L=2500,o=1500,…",
+            help="with --schedule: also say what it takes by the LogGOPS model, ns and bytes",
+            rich_help_panel=REPLAY,
+        ),
+    ] = None,
     trace: Annotated[
         Path | None,
         typer.Option("--trace", help="replay the traffic of a run, from its result folder", rich_help_panel=REPLAY),
@@ -205,7 +223,9 @@ def simulate(
         "cycles": cycles, "packet": packet, "header": header, "channels": channels, "buffer_gap": buffer_gap,
         "output_gap": output_gap,
     }  # fmt: skip
-    replayed = {"matrix": matrix, "trace": trace, "trace_load": load, "message": message}
+    replayed = {"matrix": matrix, "trace": trace, "trace_load": load, "message": message,
+        "schedule": schedule, "loggops": loggops,
+    }  # fmt: skip
     of_packets = {
         "flow_control": flow_control, "duration": duration, "frame": frame, "xoff": xoff, "xon": xon,
         "shared": shared, "delay": delay, "tie_orders": tie_orders,
@@ -214,7 +234,7 @@ def simulate(
     problems = _other_level(level, {**of_flits, **replayed} if level is Level.packet else of_packets)
     if level is Level.flit:
         typed = _list_given_options(context)
-        sent = ReplayOptions(pattern if "pattern" in typed else None, matrix, trace, load, message)
+        sent = ReplayOptions(pattern if "pattern" in typed else None, matrix, trace, load, schedule, loggops, message)
         problems += sent.problems(typed)
         if sent.is_replay:
             if cluster is not None:

@@ -61,6 +61,8 @@ def lay_out() -> None:
     shutil.copytree(ROOT / "examples/campus", ".", dirs_exist_ok=True)
     valiant = (ROOT / "examples/plugins/valiant-torus4x4.yaml").read_text(encoding="utf-8")
     Path("my.yaml").write_text(valiant.replace("valiant.py", "my_routing.py"), encoding="utf-8")
+    lossless = (ROOT / "docs/lossless.md").read_text("utf-8")
+    Path("reduce.goal").write_text(lossless[lossless.index("num_ranks 4") :].partition("```")[0], encoding="utf-8")
     with Path("mine.csv").open("w", encoding="utf-8", newline="") as file:
         rows = [(f"h{n}", f"h{(n + 4) % 16 + 1}", 3000 * n) for n in range(1, 17)]
         csv.writer(file).writerows([("source", "destination", "bytes"), *rows])

@@ -1,0 +1,1 @@
+"""Readers of schedules of messages, one a format; `formats` is their table."""
