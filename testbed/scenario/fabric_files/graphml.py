@@ -46,7 +46,7 @@ def read_graphml(text: str) -> Listing:
     if text.startswith("<!DOCTYPE", end):
         place = f"line {text.count(chr(10), 0, end) + 1}"
         raise InputError.one(place, "has a document type declaration, which GraphML does not need; remove it")
-    reader = _Reader()
+    reader = _GraphmlElements()
     try:
         reader.parser.Parse(text, True)
     except expat.ExpatError as error:
@@ -57,7 +57,7 @@ def read_graphml(text: str) -> Listing:
     return as_undirected(reader.found, reader.directed)
 
 
-class _Reader:
+class _GraphmlElements:
     """Follows the elements of a GraphML text."""
 
     def __init__(self) -> None:

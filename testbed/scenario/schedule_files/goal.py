@@ -29,7 +29,7 @@ def read_goal(text: str) -> Schedule:
     Raises:
         InputError: all that is wrong, each with its line.
     """
-    reader = _Reader()
+    reader = _GoalLines()
     text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
     for number, line in enumerate(text.splitlines(), 1):
         said = line.partition("//")[0].strip()
@@ -38,7 +38,7 @@ def read_goal(text: str) -> Schedule:
     return reader.end()
 
 
-class _Reader:
+class _GoalLines:
     """Follows the lines of a schedule."""
 
     def __init__(self) -> None:
