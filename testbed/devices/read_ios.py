@@ -79,12 +79,13 @@ class _IosReader:
             self.switch.add_problem(number, str(error))
 
     def finish(self, name: str, lines: int) -> tuple[Bridge, list[Problem]]:
-        """The bridge, and what is wrong; a file without its end is cut off."""
+        """The bridge, and what is wrong; a file without its end may be cut off."""
         if not self._interfaces:
             sentence = "has no interface of a Catalyst, such as interface GigabitEthernet1/0/1; is it another switch's?"
             self.switch.problems.append(Problem(self.switch.file, sentence))
         elif not self._ended:
-            self.switch.add_problem(lines, "ends without end, so the file is cut off")
+            sentence = 'ends without "end", so it may be cut off; save it whole, or add that line if nothing is missing'
+            self.switch.not_understood(lines, sentence)
         return self.switch.finish(name)
 
     def _leave(self) -> None:

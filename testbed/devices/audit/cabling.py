@@ -18,6 +18,8 @@ from testbed.devices.read_lines import LineError, mac_of
 
 CABLING = "cabling.csv"
 # Columns of tables that switches print, by what is in them: IOS, SONiC, PowerConnect.
+# Letters at which `show lldp neighbors` cuts off the name of a neighbour; other switches do so later.
+_COLUMN = 20
 _LOCAL = ("local intf", "localport", "interface", "local port")
 _DEVICE = ("device id", "remotedevice", "system name", "remote device")
 _PORT = ("port id", "remoteportid", "remote port")
@@ -187,6 +189,22 @@ def _switch_called(text: str, names: Collection[str]) -> str | None:
     return text if text in names else alike[0] if len(alike) == 1 else None
 
 
+def _switch_cut_off(text: str, names: Collection[str]) -> str | None:
+    """The switch whose name a table has cut off; None if none begins so.
+
+    Raises:
+        LineError: several do.
+    """
+    wanted = text.lower()
+    alike = sorted(name for name in names if name.lower().startswith(wanted))
+    if len(alike) > 1:
+        raise LineError(
+            f'"{text}" is cut off by its column and may be {" or ".join(alike[:3])}; save show lldp neighbors detail '
+            "as cabling.csv, or name switches so that the first letters differ"
+        )
+    return alike[0] if alike else None
+
+
 def ports_in(bridge: Bridge) -> set[str]:
     """Ports that a configuration names."""
     return {*bridge.ports, *bridge.reading.down, *bridge.channels, *bridge.channels.values()}
@@ -236,9 +254,17 @@ def _lines(file: str, text: str, names: set[str], problems: list[Problem]) -> It
         yield from _table(file, text, problems)
         return
     switch = re.split(r"[./_-]?lldp", file, maxsplit=1, flags=re.IGNORECASE)[0].rstrip("/") or file
-    heard = _json(file, text, problems) if text.lstrip().startswith("{") else _read_printed_table(file, text, problems)
+    is_json = text.lstrip().startswith("{")
+    heard = _json(file, text, problems) if is_json else _read_printed_table(file, text, problems)
     for place, local, device, port in heard:
-        known = _switch_called(device, names) or device
+        known = _switch_called(device, names)
+        try:
+            if known is None and not is_json and len(device) >= _COLUMN:
+                known = _switch_cut_off(device, names - {switch})
+        except LineError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        known = known or device
         yield _CableRow(place, (switch, local), (known, port if known in names else ""))
 
 

@@ -14,6 +14,7 @@ from testbed.devices.audit.cabling import is_cabling, read_cabling
 from testbed.devices.audit.network import Network, network_of
 from testbed.devices.bridge import IN_NO_VLAN, Bridge
 from testbed.devices.check import RUNNING, reader_called, recognise_dialect, switches_in
+from testbed.devices.mixed_files import find_mixed_file
 from testbed.devices.read_lines import LineError, mac_of
 from testbed.devices.trunking import settle_ports
 from testbed.devices.vlan_set import ALL_VLANS, VLAN_0, VlanSet
@@ -44,6 +45,10 @@ def read_network(files: Mapping[str, str], dialect: str | None = None) -> Networ
         problems.append(Problem("cabling", sentence))
     if not configurations:
         problems.append(Problem("configurations", "there are none, only cabling"))
+    if problems:
+        raise InputError(problems)
+    if dialect is None:
+        problems += [one for file, text in configurations.items() if (one := find_mixed_file(file, text)) is not None]
     if problems:
         raise InputError(problems)
     readers = {name: reader_called(kind) for name, kind in _dialects(configurations, dialect).items()}

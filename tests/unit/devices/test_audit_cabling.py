@@ -157,3 +157,33 @@ def test_ports_of_sonic_that_may_carry_nothing_are_told(tables, told):
     }
     bridge, problems = read_sonic("s1", {"s1/config_db.json": json.dumps(said)})
     assert (problems, [problem.sentence for problem in bridge.reading.unclear]) == ([], told)
+
+
+LLDP = """Device ID           Local Intf     Hold-time  Capability      Port ID
+{}Gi1/0/1        120        B               Gi1/0/1
+
+Total entries displayed: 1
+"""
+
+
+def cut_pair(*others: str) -> dict[str, str]:
+    """Two Catalysts with long names, the first of which hears the second with its name cut off."""
+    text = f"no spanning-tree vlan 1-4094\nvlan 10\n!\ninterface {GI}1\n switchport mode trunk\n!\n"
+    text += f"interface {GI}2\n switchport access vlan 10\n switchport mode access\n!\nend\n"
+    names = ["distribution-hall-7-north", *others]
+    files = {f"{name}.txt": text for name in ("s1", *names)}
+    return {**files, "s1.lldp.txt": LLDP.format("distribution-hall-7-")}
+
+
+def test_a_name_that_a_column_cuts_off_is_matched_by_its_beginning():
+    network = read_network(cut_pair())
+    assert network.links == 1
+    assert {place[0] for place in network.places} == {"s1", "distribution-hall-7-north"}
+
+
+def test_a_name_that_is_cut_off_and_may_be_two_is_refused():
+    with pytest.raises(InputError) as refused:
+        read_network(cut_pair("distribution-hall-7-south"))
+    (problem,) = refused.value.problems
+    assert problem.key == "s1.lldp.txt line 2"
+    assert "may be distribution-hall-7-north or distribution-hall-7-south" in problem.sentence
