@@ -24,21 +24,27 @@ from testbed.devices.read_mikrotik import read_mikrotik
 from testbed.devices.read_nxos import NXOS, nxos_port
 from testbed.devices.read_open_vswitch import read_open_vswitch
 from testbed.devices.read_openwrt import read_openwrt
+from testbed.devices.read_ovs_show import read_ovs_show
 from testbed.devices.read_procurve import PROCURVE, procurve_port
 from testbed.devices.read_running import COMMANDS, read_running
+from testbed.devices.read_running_text import read_running_text
 from testbed.devices.settings import Floods, settings_of
 from testbed.devices.trunking import settle_ports
 from testbed.devices.walks import WalkDifference, walk_differences, wiring_of
 from testbed.planning import Plan
 
 RUNNING = "running-bridge"
+RUNNING_TEXT = "running-bridge-text"
 OPEN_VSWITCH = "open-vswitch"
+OVS_SHOW = "ovs-vsctl-show"
 # What tells a dialect: names of files, else lines in them.
 _BY_NAME = {
     "sonic": r"config_db\.json", "csv": r"ports\.csv", "ifupdown2": "interfaces", "linux-networkd": r".*\.netdev",
 }  # fmt: skip
 _BY_TEXT = {
     OPEN_VSWITCH: r'"caption": ?"Bridge table"',
+    OVS_SHOW: r'^ {4}Bridge "?[\w.-]+"?[ \t]*$',
+    RUNNING_TEXT: r"^port\s+vlan[- ]ids?[ \t]*$|^\d+: \S+: <[A-Z0-9_,-]+> mtu ",
     "arista-eos": r"^! (command: show running-config|device: .*eos-)|^interface ethernet\d+\s*$",
     "cisco-nxos": r"^!command: show running-config|^(no )?system default switchport|^(feature|vdc) \w",
     "junos": r"^set (version|system|interfaces|vlans) |^(interfaces|vlans|system) \{",
@@ -80,7 +86,9 @@ ONLY_READ = {
     "openwrt": Reader(read_openwrt, "lan{}", learns=True, floods_by_port=False),
     "procurve": Reader(PROCURVE.read, "{}", learns=True, port_called=procurve_port, floods_by_port=False),
     RUNNING: Reader(read_running, "swp{}"),
+    RUNNING_TEXT: Reader(read_running_text, "swp{}"),
     OPEN_VSWITCH: Reader(read_open_vswitch, "swp{}", learns=True, floods_by_port=False),
+    OVS_SHOW: Reader(read_ovs_show, "swp{}", learns=True, floods_by_port=False),
 }
 
 

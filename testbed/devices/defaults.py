@@ -79,6 +79,11 @@ DEFAULTS: dict[str, Default] = {
         "ip link set up or down", "up, as if it was so before the script ran", "none: the kernel's own default is down"
     ),
     "linux-floods": Default("flood, mcast_flood and bcast_flood", "on", _KERNEL),
+    "ovs-vlan-mode": Default(
+        "vlan_mode, which ovs-vsctl show leaves out",
+        "access with a tag, trunk without; the spanning tree protocol off",
+        "ovs-vsctl(8) and ovs-vswitchd.conf.db(5)",
+    ),
     "networkd-default-pvid": Default(
         "DefaultPVID=", "VLAN 1, untagged, on every port that joins", "systemd.netdev(5), and ip-link(8)"
     ),

@@ -175,7 +175,7 @@ def cut_pair(*others: str) -> dict[str, str]:
     return {**files, "s1.lldp.txt": LLDP.format("distribution-hall-7-")}
 
 
-def test_a_name_that_a_column_cuts_off_is_matched_by_its_beginning():
+def test_a_name_that_a_column_cuts_off_is_matched():
     network = read_network(cut_pair())
     assert network.links == 1
     assert {place[0] for place in network.places} == {"s1", "distribution-hall-7-north"}
