@@ -17,8 +17,8 @@ class Default:
 _CATALYST = "Catalyst 2960-X and 9300 command references"
 _DELL = "Dell PowerConnect user's guides, default VLAN behavior"
 _EOS = "Arista EOS user manual, VLANs"
-_NEXUS = "Nexus 9000 Layer 2 switching configuration guide"
-_PROCURVE = "ArubaOS-Switch Advanced Traffic Management Guide, static VLANs"
+_NEXUS = "Nexus 3000 and 9000 Layer 2 switching configuration guides"
+_PROCURVE = "ArubaOS-Switch 16.09 Advanced Traffic Management Guide"
 _JUNOS = "Junos Ethernet Switching User Guide"
 _KERNEL = "ip-link(8) and bridge(8)"
 _MIKROTIK = "MikroTik documentation, Bridging and Switching"
@@ -71,7 +71,9 @@ DEFAULTS: dict[str, Default] = {
     "procurve-spanning-tree": Default(
         "spanning-tree mode, where it is on", f"MSTP, all VLANs in instance 0, {_TREE}", _PROCURVE
     ),
-    "mikrotik-spanning-tree": Default("protocol-mode", f"RSTP, {_TREE}", _MIKROTIK),
+    "mikrotik-spanning-tree": Default(
+        "protocol-mode", f"RSTP, {_TREE}, path cost 10 before RouterOS 7.13, later the long table", _MIKROTIK
+    ),
     "mikrotik-pvid": Default("pvid", "VLAN 1, untagged", _MIKROTIK),
     "sonic-admin-status": Default("admin_status", "down", "SONiC, sonic-swss, cfgmgr/portmgr.h"),
     "linux-default-pvid": Default("vlan_default_pvid", "VLAN 1, untagged, on every port that joins", _KERNEL),

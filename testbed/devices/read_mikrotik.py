@@ -81,6 +81,7 @@ _UNCLEAR = (
     "/interface ethernet switch vlan", "/interface ethernet switch port-isolation", "/interface bridge calea",
 )  # fmt: skip
 _WORD = re.compile(r"(\S+?)=(.*)")
+_VERSION = re.compile(r"^#.* by RouterOS (\d{1,3})\.(\d{1,3})", re.MULTILINE)
 _CUT_OFF = "\\"  # in place of a command whose last line is missing
 
 
@@ -100,6 +101,7 @@ class _MikrotikSettings:
     unclear: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     passed: dict[str, int] = field(default_factory=dict)
+    version: tuple[int, int] = (7, 13)  # of RouterOS; that of now where the file does not say it
 
     def list_rows(self, section: str) -> list[_MenuItem]:
         """Rows of a section that are not disabled."""
@@ -112,6 +114,9 @@ def read_mikrotik(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pro
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.rsc", f"is not there, so {name} cannot be checked"))
     said = _MikrotikSettings()
+    version = _VERSION.search(files[file])
+    if version is not None:
+        said.version = int(version[1]), int(version[2])
     for place, section, text in _lines(files[file], file):
         _read_line(said, place, section, text)
     bridges = said.list_rows("/interface bridge")
@@ -163,6 +168,9 @@ def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _MikrotikSetti
             said.problems.append(Problem(row.place, str(error)))
     stp = bridge.get("protocol-mode", "rstp") != "none"
     tree = _read_tree(own, bridge, said) if stp else None
+    if tree is not None and "port-cost-mode" not in bridge and said.version < (7, 13):
+        for port in ports:  # the cost does not depend on the speed then
+            tree = tree.with_port(port, cost=tree.port(port).costs.get(ANY, 10))
     if stp and "protocol-mode" not in bridge:
         defaults = {port: (*keys, "mikrotik-spanning-tree") for port, keys in defaults.items()}
     reading = Reading(
@@ -196,7 +204,8 @@ def _port(said: Mapping[str, str], tagged: VlanSet, untagged: VlanSet) -> Bridge
 def _read_tree(own: str, bridge: Mapping[str, str], said: _MikrotikSettings) -> StpSettings:
     """What a bridge and its ports say of RSTP. With automatic costs of both modes speeds are by the names of ports."""
     mstp = bridge.get("protocol-mode") == "mstp"
-    found = StpSettings("mstp" if mstp else "rstp", long_costs=bridge.get("port-cost-mode", "long") == "long")
+    long = bridge.get("port-cost-mode", "long") == "long"
+    found = StpSettings("mstp" if mstp else "rstp", long_costs=long, adds_speeds=False)
     row = _MenuItem("", {})
     try:
         found = replace(found, region=(bridge.get("region-name", ""), _read_number(bridge.get("region-revision", "0"))))

@@ -42,7 +42,8 @@ class StpSettings:
     priorities: Mapping[int, int] = field(default_factory=dict)  # tree, or ANY → priority of the bridge
     region: tuple[str, int] = ("", 0)  # name and revision of the MST region
     instances: Mapping[int, VlanSet] = field(default_factory=dict)  # MST instance → its VLANs; others are in 0
-    long_costs: bool = True
+    long_costs: bool | None = True  # by which table costs are that no line gives; None where that is not known
+    adds_speeds: bool = True  # whether a port channel has the speed of all its ports together
     ports: Mapping[str, StpPort] = field(default_factory=dict)  # those of which anything is said
     edges: bool = False  # whether access ports are edge ports unless they say otherwise
     guards_edges: bool = False  # whether BPDU guard is on for edge ports
@@ -85,7 +86,8 @@ BY_KIND = {
     "eos": StpSettings("mstp"),
     "powerconnect": StpSettings("rstp"),
     "procurve": StpSettings("mstp"),
-    "junos": StpSettings("rstp"),
+    # Juniper's guides give the short table, and show long costs in their examples.
+    "junos": StpSettings("rstp", long_costs=None),
 }
 # Speeds in Mbit/s by how names of ports begin, in lower case.
 _SPEEDS = {

@@ -302,8 +302,8 @@ def _list_unknown_costs(instance: _Instance, links: Links) -> Iterator[str]:
     if unknown:
         names = ", ".join(":".join(place) for place in unknown[:3]) + " …" * (len(unknown) > 3)
         yield (
-            f"the path cost of {names} is not known, since nothing tells its speed, and what the spanning tree "
-            f"protocol blocks in {_name_vlans(instance.vlans)} may depend on it; say cost or speed at the port"
+            f"the path cost of {names} is not known, since nothing tells its speed or its table, and what the "
+            f"spanning tree protocol blocks in {_name_vlans(instance.vlans)} may depend on it; say its cost or speed"
         )
 
 

@@ -104,9 +104,12 @@ class Links:
         cost = said.costs.get(tree, said.costs.get(ANY))
         if cost is not None:
             return cost
+        settings = self.computed[switch]
+        long = True if settings.protocol == "mstp" and settings.long_costs is not None else settings.long_costs
+        if long is None:
+            return None
         ends = [self._speed(one) for one in (place, self.peer(place)) if one is not None]
         known = [speed for speed in ends if speed]
-        long = self.computed[switch].long_costs or self.computed[switch].protocol == "mstp"
         return cost_by_speed(min(known), long=long) if known else None
 
     def peer(self, place: Place) -> Place | None:
@@ -127,7 +130,10 @@ class Links:
         settings = self.computed.get(switch)
         parts = self.members.get(f"{switch}:{name}", [name])
         speeds = [(settings.port(one).mbits if settings else None) or speed_of(one) for one in parts]
-        return sum(one for one in speeds if one) or None
+        known = [one for one in speeds if one]
+        if not known:
+            return None
+        return sum(known) if settings is None or settings.adds_speeds else min(known)
 
     def kind_of(self, place: Place, vlans: VlanSet) -> tuple[object, ...] | None:
         """What of some VLANs a port and its cable carry; None where a VLAN becomes another."""

@@ -260,3 +260,16 @@ def test_a_number_that_is_none_is_a_problem(dialect, line):
     ending = "txt" if dialect == "cisco-ios" else "rsc"
     _, problems = reader_called(dialect).read("s1", {f"s1.{ending}": text})
     assert any("is not a number" in problem.sentence for problem in problems)
+
+
+@pytest.mark.parametrize(("version", "costs"), [("7.12.1", {ANY: 10}), ("7.13", {}), ("6.49.7", {ANY: 10})])
+def test_costs_of_routeros_depend_on_speeds_from_7_13_on(version, costs):
+    text = f"# 2024-01-01 by RouterOS {version}\n" + SAID["mikrotik"].replace("path-cost=7 ", "")
+    tree = tree_of("mikrotik", text)
+    assert dict(tree.port("ether1").costs) == costs
+    assert tree.adds_speeds is False
+
+
+def test_costs_of_junos_without_a_line_are_not_known():
+    """Its guides give one table, and show costs of the other."""
+    assert tree_of("junos", SAID["junos"]).long_costs is None
