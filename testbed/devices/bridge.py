@@ -76,6 +76,7 @@ class Reading:
     addresses: Mapping[str, str] = field(default_factory=dict)  # a port's own MAC address → the port
     dtp: Mapping[str, Dtp] = field(default_factory=dict)  # port → how it negotiates; others do not
     unmentioned: Unmentioned | None = None  # None where such a port is no part of the bridge
+    blocked: Mapping[str, BridgePort] = field(default_factory=dict)  # port that STP has blocked → its settings
     shows_states: bool = False  # whether ports that the spanning tree protocol blocks are among those down
     spanning_tree: StpSettings | None = None  # what is said of the protocol; None where that is not read
 

@@ -19,16 +19,16 @@ DEFAULT = "ovs-vlan-mode"
 
 
 @dataclass(slots=True)
-class _Port:
+class _ShownPort:
     said: dict[str, str] = field(default_factory=dict)  # of the port itself
     interfaces: dict[str, dict[str, str]] = field(default_factory=dict)
     place: str = ""
 
 
 @dataclass(slots=True)
-class _Bridge:
+class _ShownBridge:
     said: dict[str, str] = field(default_factory=dict)
-    ports: dict[str, _Port] = field(default_factory=dict)
+    ports: dict[str, _ShownPort] = field(default_factory=dict)
 
 
 def read_ovs_show(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Problem]]:
@@ -73,11 +73,11 @@ def read_ovs_show(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Pro
     return Bridge(name, True, False, ports, {}, channels, reading=reading), problems
 
 
-def _read_bridges(file: str, text: str) -> dict[str, _Bridge]:
+def _read_bridges(file: str, text: str) -> dict[str, _ShownBridge]:
     """By indentation: bridges, their ports, the interfaces of these; and what is said of each."""
-    found: dict[str, _Bridge] = {}
-    bridge: _Bridge | None = None
-    port: _Port | None = None
+    found: dict[str, _ShownBridge] = {}
+    bridge: _ShownBridge | None = None
+    port: _ShownPort | None = None
     about: list[tuple[int, dict[str, str]]] = []  # what lines that are farther in are of
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
@@ -88,10 +88,10 @@ def _read_bridges(file: str, text: str) -> dict[str, _Bridge]:
             about.pop()
         kind, called = match[2], match[3]
         if kind == "Bridge":
-            bridge, port = found.setdefault(called, _Bridge()), None
+            bridge, port = found.setdefault(called, _ShownBridge()), None
             about = [(depth, bridge.said)]
         elif kind == "Port" and bridge is not None:
-            port = bridge.ports.setdefault(called, _Port(place=f"{file} line {number}"))
+            port = bridge.ports.setdefault(called, _ShownPort(place=f"{file} line {number}"))
             about.append((depth, port.said))
         elif kind == "Interface" and port is not None:
             about.append((depth, port.interfaces.setdefault(called, {})))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.base.errors import Problem
 from testbed.base.limits import parse_json
 from testbed.devices.bridge import IN_NO_VLAN, Bridge, BridgePort, Entry, Reading
+from testbed.devices.stp_settings import ANY, StpSettings
 from testbed.devices.vlan_set import VlanSet
 from testbed.fabric.vlans.fixed import LAST_VLAN_ID
 
@@ -81,6 +83,8 @@ def read_running(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Prob
         defaults={port: ("linux-floods",) for port, link in links.items() if any(flag not in link for flag in _FLAGS)},
         addresses=addresses,
         shows_states=True,
+        spanning_tree=_read_tree(about, links) if stp else None,
+        blocked={port: ports[port] for port in links if down.get(port) == _state_sentence("blocking")},
     )
     ports = {port: settings for port, settings in ports.items() if port not in down or settings.members == set()}
     return Bridge(name, filtering, stp, ports, fdb, reading=reading), []
@@ -123,9 +127,29 @@ def _find_down_ports(
         if off or link.get("operstate") in ("DOWN", "LOWERLAYERDOWN", "NOTPRESENT"):
             yield port, "is down"
         elif state != "forwarding":
-            yield port, f"is {state}, by its state in link.json"
+            yield port, _state_sentence(state)
         elif not ports[port].members:
             yield port, IN_NO_VLAN
+
+
+def _state_sentence(state: str) -> str:
+    return f"is {state}, by its state in link.json"
+
+
+def _read_tree(bridge: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]]) -> StpSettings | None:
+    """What decides the tree, where all of it is shown; None where something is missing."""
+    identity = re.fullmatch(
+        r"[0-9a-f]{1,4}\.((?:[0-9a-f]{1,2}:){5}[0-9a-f]{1,2})", str(bridge.get("bridge_id", "")).lower()
+    )
+    shown = all({"cost", "priority"} <= link.keys() for link in links.values())
+    if identity is None or not shown or "priority" not in bridge:
+        return None
+    mac = ":".join(part.zfill(2) for part in identity[1].split(":"))
+    found = StpSettings(mac=mac, priorities={ANY: int(bridge["priority"])}, long_costs=False)
+    for number, (port, link) in enumerate(links.items()):
+        order = int(str(link.get("no", number)), 0)
+        found = found.with_port(port, cost=int(link["cost"]), priority=int(link["priority"]), number=order)
+    return found
 
 
 def _find_unclear_flags(file: str, links: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:

@@ -105,6 +105,7 @@ class Audit:
             "looping_vlans": list(self.looping_vlans),
             "circulating": {kind: list(vlans) for kind, vlans in self.circulating.items()},
             "defaults": [{**asdict(DEFAULTS[key]), "ports": list(ports)} for key, ports in self.relied_on.items()],
+            "spanning_trees": [case.as_object() for case in network.trees.cases if case.trees],
             "findings": [asdict(finding) for finding in self.findings],
             "notes": list(self.notes),
         }

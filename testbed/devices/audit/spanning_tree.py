@@ -41,6 +41,21 @@ class Blocks:
     trees: tuple[TreeOfVlans, ...] = ()
     words: str = ""  # what makes it this case; empty where there is but one
 
+    def as_object(self) -> dict[str, object]:
+        """Roots by VLANs, and blocked ports with the VLANs that they are blocked in."""
+        return {
+            "case": self.words,
+            "trees": [
+                {"vlans": format_ranges(tree.vlans & ALL_VLANS), "protocol": tree.protocol, "roots": list(tree.roots),
+                 "matters": tree.matters}
+                for tree in self.trees
+            ],
+            "blocked": [
+                {"port": ":".join(place), "vlans": format_ranges(vlans & ALL_VLANS)}
+                for place, vlans in sorted(self.vlans.items())
+            ],
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class SpanningTrees:

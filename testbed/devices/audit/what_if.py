@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.base.errors import InputError, argument, did_you_mean
 from testbed.devices.audit.assumptions import shorten_names
 from testbed.devices.audit.cabling import port_in
 from testbed.devices.audit.findings import Audit
 from testbed.devices.audit.network import Network, network_of
-from testbed.devices.bridge import Place
+from testbed.devices.bridge import Bridge, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,11 @@ def require_known_states(network: Network, asked: str) -> None:
     Raises:
         InputError: some switch runs it, and shows the ports as it had blocked them.
     """
-    saved = [name for name, bridge in network.bridges.items() if bridge.stp and bridge.reading.shows_states]
+    saved = [
+        name
+        for name, bridge in network.configured.items()
+        if bridge.stp and bridge.reading.shows_states and bridge.reading.spanning_tree is None
+    ]
     if saved:
         sentence = (
             f"the spanning tree protocol of {shorten_names(saved)} would open ports that are saved as blocked, and "
@@ -125,11 +129,21 @@ def take_away(network: Network, place: Place) -> Network:
         for host, at in zip(network.hosts, network.host_port.tolist(), strict=True)
         if network.places[at] not in gone
     }
-    bridges = {name: bridge for name, bridge in network.configured.items() if port or name != switch}
+    bridges = {name: _unblock(bridge) for name, bridge in network.configured.items() if port or name != switch}
     own = {str(one) for bridge in network.configured.values() for one in bridge.reading.unclear}
     own |= {*network.trees.unclear}
     unclear = [sentence for sentence in network.unclear if sentence not in own]
     return network_of(bridges, cables, hosts, complete=True, unclear=unclear)
+
+
+def _unblock(bridge: Bridge) -> Bridge:
+    """A bridge that shows what its spanning tree has blocked as one whose tree is computed anew."""
+    reading = bridge.reading
+    if not reading.shows_states or reading.spanning_tree is None:
+        return bridge
+    down = {port: why for port, why in reading.down.items() if port not in reading.blocked}
+    left = replace(reading, down=down, blocked={}, shows_states=False)
+    return replace(bridge, ports={**bridge.ports, **reading.blocked}, reading=left)
 
 
 def _ports_of(network: Network, switch: str) -> Set[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from testbed.base.errors import InputError
 from testbed.devices.audit import Audit, audit
 from testbed.devices.audit.read_folder import read_network
 from testbed.devices.audit.tree import Order, TreeBridge, TreePort, compute_tree, list_orders
-from testbed.devices.audit.what_if import list_links, take_away
+from testbed.devices.audit.what_if import list_links, require_known_states, take_away
 from testbed.devices.stp_settings import cost_by_speed, speed_of
 from testbed.devices.vlan_set import VlanSet
 
@@ -347,6 +348,40 @@ def test_costs_that_nothing_tells_are_told_where_they_decide():
     found = found_in([eos("10,20", "10"), eos("10", "10,20"), eos("10", "10")], cables)
     assert any("the path cost of" in sentence for sentence in found.network.unclear)
     assert found.verdict != "pass"
+
+
+def running(name: str, number: int, blocked: str = "") -> dict[str, str]:
+    """What a Linux bridge of a ring prints, with what its spanning tree has made of its ports."""
+    flags = dict.fromkeys(("learning", "flood", "mcast_flood", "bcast_flood"), True)
+    about = {"stp_state": 1, "vlan_filtering": 1, "priority": 32768, "bridge_id": f"8000.2:0:0:0:0:{number}"}
+    ports = ["swp1", "swp2", "swp3"]
+    links = [
+        {"ifname": port, "flags": ["UP"], "master": "br0", "cost": 4, "priority": 32, "no": f"0x{place}",
+         "state": "blocking" if port == blocked else "forwarding", **flags}
+        for place, port in enumerate(ports, 1)
+    ]  # fmt: skip
+    said = {
+        "bridge": [{"ifname": "br0", "linkinfo": {"info_data": about}}],
+        "link": links,
+        "vlan": [{"ifname": port, "vlans": [{"vlan": 1, "flags": ["PVID", "Egress Untagged"]}]} for port in ports],
+        "fdb": [],
+    }
+    return {f"{name}/{file}.json": json.dumps(content) for file, content in said.items()}
+
+
+def test_a_running_bridge_opens_its_blocked_port_without_a_link():
+    cables = ring(3).replace(GI, "swp")
+    files = {**running("s1", 1), **running("s2", 2), **running("s3", 3, "swp2"), "cabling.csv": cables}
+    network = read_network(files)
+    assert (audit(network).verdict, audit(network).delivered) == ("pass", 6)
+    require_known_states(network, "each_link")
+    for place in list_links(network):
+        left = audit(take_away(network, place))
+        assert (left.delivered, left.looping_vlans) == (6, ())
+    # what is computed from all that is shown is what the bridges have made of it
+    whole = audit(take_away(network, ("s1", "swp3")))  # a host less, and all links
+    assert set(blocked_in(whole)) == {"s3:swp2"}
+    assert whole.delivered == 2
 
 
 @pytest.mark.parametrize(
