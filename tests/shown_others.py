@@ -155,6 +155,7 @@ OTHERS: list[tuple[str, Check | Left]] = [
     (r"wireshark", Left("needs a screen")),
     (r"python3 testbed/planning/certificate_check.py", Left("tests/unit/planning/test_certificate.py runs it so")),
     (r"\.venv/bin/mpiexec", Left("needs kernels that are built: tests/lab/test_npb.py, tests/mpi")),
+    (r"docker", Left("needs Docker; the same in tests/lab/test_container_rights.py, without capabilities")),
     (r"podman", Left("needs an image and a registry; the same by scripts/container")),
     (r"vagrant", Left("needs VirtualBox or libvirt; tests/unit/engines/test_vm_box.py")),
     (r"\.venv/bin/pre-commit install", Left("changes the clone's hooks")),
@@ -173,7 +174,7 @@ def words_of_other(command: str) -> list[str]:
 
 # What a span of code in a sentence begins with if it is a command.
 _SPAN = re.compile(
-    r"make( |$)|(dask|pipx?|python3?|bash|podman|vagrant|git) |\.venv/bin/(?!testbed)|scripts/|benchmarks/\S+ -"
+    r"make( |$)|(dask|pipx?|python3?|bash|podman|vagrant|git|docker) |\.venv/bin/(?!testbed)|scripts/|benchmarks/\S+ -"
 )
 
 

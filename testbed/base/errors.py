@@ -150,6 +150,10 @@ class VerificationError(TestbedError):
         super().__init__([shorten_middle(first), *(f"  {shorten_middle(line)}" for line in self.details)])
 
 
+class LackWarning(UserWarning):
+    """Something works, but not all of it, since this machine or this user lacks something."""
+
+
 class CapabilityError(TestbedError):
     """This machine lacks something; the sentence names the consequence and the remedy."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -53,9 +54,42 @@ def test_a_lab_needs_no_other(small, tmp_path, untouched):
     assert {sample["metric"] for sample in json.loads(done.stdout)["samples"]} >= {"goodput", "loss"}
 
 
-@pytest.mark.parametrize("without", NAMED)
+@pytest.mark.parametrize("without", [name for name in NAMED if name != "SYS_ADMIN"])
 def test_without_one_it_says_which(without, small, tmp_path, untouched):
     done = limited([name for name in NAMED if name != without], "run", str(small), cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert f"CAP_{without}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_any_a_lab_is_in_a_user_namespace(small, tmp_path, untouched):
+    name = f"contained-{os.getpid()}"
+    done = limited((), "up", str(small), "--name", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "a lab without root: " in done.stderr
+    done = limited((), "down", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+FILTER = (
+    "import os, sys; from testbed.engines.lab.hosts.seccomp import forbid; forbid(); "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+@pytest.mark.parametrize(
+    ("around", "sentence"),
+    [
+        ((sys.executable, "-c", FILTER), "start the container with --security-opt seccomp=unconfined"),
+        (
+            ("unshare", "--mount", "sh", "-ec", 'mount --bind /dev/null /proc/interrupts; exec "$@"', "sh"),
+            "start the container with --security-opt systempaths=unconfined (Podman: --security-opt unmask=ALL)",
+        ),
+    ],
+)
+def test_what_a_container_forbids_is_named(around, sentence, small):
+    kept = ",".join(["-all", *(f"+{name.lower()}" for name in USUAL)])
+    command = ["setpriv", "--inh-caps", "-all", "--bounding-set", kept, "--", sys.executable, "-m", "testbed"]
+    done = subprocess.run([*around, *command, "run", str(small)], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr

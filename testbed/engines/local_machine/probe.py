@@ -35,6 +35,7 @@ TAPS, SWITCHES, MININET = "taps", "open vswitch", "mininet"
 _OF_SWITCHES = {SWITCHES, MININET}  # which modelled switches do without
 SHUT_IN = "hosts shut in"
 ROOTLESS = "labs without root"
+TUN = "/dev/net/tun"
 _LIMIT = 20.0
 _SETUP = setup()
 _NO_SWITCHES = "no lab of Open vSwitch can be built; one of modelled switches can: --engine realtime"
@@ -182,6 +183,9 @@ def capabilities() -> tuple[Capability, ...]:
     if found[-1].name == _NAMESPACES.name and found[-1].present:
         with ThreadPoolExecutor() as pool:
             found += pool.map(_Trial.run, _TRIALS)
+        if closed := _tun_closed():
+            detail, _, remedy = closed.partition("; ")
+            found = [replace(c, detail=detail, remedy=remedy) if c.name == TAPS and not c.present else c for c in found]
         found += _try_here() if user_namespace.is_root() else _try_inside()
     pressure = Path("/proc/pressure/cpu").exists()
     found.append(
@@ -347,6 +351,13 @@ def require_all(names: Collection[str], spared: Collection[str] = ()) -> None:
     lacking = [c for c in capabilities() if not c.present and (c.needed or c.name in names) and c.name not in spared]
     if lacking:
         raise CapabilityError([f"{c.name}: {c.detail}: {c.consequence}; {c.remedy}" for c in lacking])
+
+
+def _tun_closed() -> str:
+    """Why an ordinary user can make no taps, with what to do; empty where the device is not the reason."""
+    if not os.path.exists(TUN) or os.access(TUN, os.R_OK | os.W_OK):  # noqa: PTH110 - a text
+        return ""
+    return f"{TUN} is closed to you; sudo chmod 0666 {TUN}, as udev has it"
 
 
 def require_netem() -> None:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from testbed.base import old_names
-from testbed.base.errors import naming_options
+from testbed.base.errors import LackWarning, naming_options
 from testbed.base.untrusted_text import escape_controls
 from testbed.base.version import __version__
 from testbed.ui.cli.ask_trust import ask_for_trust, trust_programs
@@ -67,6 +67,7 @@ class Commands(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", old_names.OldNameWarning)
+                warnings.simplefilter("once", LackWarning)
                 warnings.showwarning = _show_warning(warnings.showwarning)
                 return super().main(*words, **options)
         finally:
@@ -88,10 +89,10 @@ class Commands(TyperGroup):
 
 
 def _show_warning(show: Callable[..., None]) -> Callable[..., None]:
-    """What shows warnings: that something is called otherwise now as a sentence, and others as `show` does."""
+    """What shows warnings: ours as a sentence, and others as `show` does."""
 
     def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, old_names.OldNameWarning):
+        if issubclass(category, (old_names.OldNameWarning, LackWarning)):
             print_lines(str(message), "yellow", to=messages)
         else:
             show(message, category, *place, **more)

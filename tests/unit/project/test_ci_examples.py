@@ -45,6 +45,16 @@ def carried_out(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def test_the_lab_of_the_workflow_takes_no_sudo(project):
+    raw = yaml.safe_load((FOLDER / "github-lab.yml").read_text())
+    lines = [step["run"] for step in raw["jobs"]["measure"]["steps"] if "run" in step]
+    allowed, measure = [line for line in lines if not line.startswith("pip ")]
+    assert allowed == "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+    assert measure.startswith("testbed run fabrics/hall.yaml --engine realtime ")
+    line = measure.replace("testbed run", "testbed plan").replace("--engine realtime", "--set engine=realtime")
+    assert carried_out(line, project).returncode == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["github-actions.yml", "gitlab-ci.yml"])
 def test_steps_pass_and_fail_as_they_should(project, file):

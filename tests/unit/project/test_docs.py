@@ -281,6 +281,17 @@ def test_who_is_trusted_with_what_has_its_tests():
     assert [word for word in wanted if word not in who] == []
 
 
+def test_what_a_lab_without_root_can_do_has_its_tests():
+    page = (ROOT / "docs" / "rootless.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("| it | may | may not | tests |\n| --- | --- | --- | --- |\n")
+    rows = [line.strip("| ").split(" | ") for line in rest.partition("\n\n")[0].splitlines()]
+    assert len(rows) == 5
+    for row in rows:
+        named = re.findall(r"`([^`]+)`", row[-1])
+        assert named, row
+        assert not_there(named) == []
+
+
 def test_every_key_of_a_scenario_is_explained():
     module = pages_module()
     missing = [line for line in module.scenario_page().splitlines() if line.startswith("| `") and line.endswith("|  |")]

@@ -15,7 +15,9 @@ from testbed.engines.lab.control.client import LabClient, ignore_progress
 from testbed.engines.lab.control.launch import Namespaces, start_namespaces
 from testbed.engines.lab.control.operation import Progress
 from testbed.engines.lab.hosts.interface_names import PLAN
+from testbed.engines.local_machine import user_namespace
 from testbed.engines.local_machine.calibration import first_guess
+from testbed.engines.local_machine.rootless_losses import warn_of_losses
 from testbed.fabric.openflow.admission import from_own_address
 from testbed.fabric.openflow.rule_text import format_group, format_rule
 from testbed.planning import Plan
@@ -147,6 +149,8 @@ def build_with(
         watchdog = plan.scenario.simulator.watchdog or 0.0
         return replace(build_order(plan, model=model), watchdog=watchdog / 1000), plan_to_json(plan)
 
+    user_namespace.require()
+    warn_of_losses(model=model)
     namespaces = start_namespaces(keep=keep, name=plan.scenario.name, meanwhile=texts)
     order, stored = texts()
     with ExitStack() as undo:

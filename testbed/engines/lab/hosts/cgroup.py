@@ -21,6 +21,7 @@ from testbed.base.errors import LabError
 from testbed.engines.lab.hosts.commands import build_join_command, run
 
 _MOUNTS = Path("/proc/self/mountinfo")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 _PREFIX = "testbed-lab-"
 # The kernel's limits are 1 ms for what a period gives and 1 s for the period. Below 10 ms the ticks of its clock,
 # which are up to 10 ms apart, make it inexact.
@@ -29,7 +30,8 @@ CAPABILITY = "processor shares"
 CONSEQUENCE = "hosts cannot be given a share of the processors (lab.cpu_share)"
 REMEDY = (
     "run outside a container, on a kernel with CONFIG_CFS_BANDWIDTH; where only version 2 is mounted, "
-    "`echo +cpu >/sys/fs/cgroup/cgroup.subtree_control`"
+    "`echo +cpu >/sys/fs/cgroup/cgroup.subtree_control`; without root in a group that is given to you, as by "
+    "`systemd-run --user --scope`"
 )
 _TRIAL_SHARE = 0.5
 _TRIAL_LIMIT = 10.0
@@ -98,10 +100,29 @@ def find_hierarchy() -> Hierarchy | None:
         place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split(" ")[4]))
         # What is mounted may be covered by something else.
         if kind == "cgroup" and "cpu" in options.split(",") and (place / "cgroup.procs").exists():
-            return Hierarchy(place, 1)
+            return Hierarchy(_find_given(place, 1), 1)
         if kind == "cgroup2" and found is None and "cpu" in _words(place / "cgroup.controllers"):
-            found = Hierarchy(place, 2)
+            found = Hierarchy(_find_given(place, 2), 2)
     return found
+
+
+def _find_given(root: Path, version: int) -> Path:
+    """The group under which this program may make others: the hierarchy's first one, or the nearest that it is given.
+
+    In version 2 a group with processes has no others in it, so that its own group is not asked there.
+    """
+    if os.access(root, os.W_OK):
+        return root
+    for line in _words(_OWN_GROUPS):
+        number, names, path = line.split(":", 2)
+        if (version == 2 and number == "0") or (version == 1 and "cpu" in names.split(",")):
+            own = root / path.lstrip("/")
+            for group in [own, *own.parents][version - 1 :]:
+                if not group.is_relative_to(root):
+                    break
+                if os.access(group, os.W_OK) and os.access(group / "cgroup.procs", os.W_OK):
+                    return group
+    return root
 
 
 class LabGroup:
@@ -173,7 +194,7 @@ def _format_limit(limit: Limit | None) -> str:
 def remove_stale() -> None:
     """Remove the groups of labs that have ended, as far as this is root's; other groups are left alone."""
     hierarchy = find_hierarchy()
-    if hierarchy is None or os.geteuid() != 0:
+    if hierarchy is None or not os.access(hierarchy.root, os.W_OK):
         return
     for folder in hierarchy.root.glob(f"{_PREFIX}*"):
         with suppress(FileNotFoundError):  # somebody else was quicker
@@ -233,6 +254,9 @@ def try_shares() -> tuple[bool, str]:
     hierarchy = find_hierarchy()
     if hierarchy is None:
         return False, "no cgroup hierarchy with the controller cpu is mounted"
+    if (hierarchy.root.parent / "cgroup.procs").exists():  # a group that is given to this user, not the first one
+        with suppress(OSError):
+            (hierarchy.root / "cgroup.subtree_control").write_text("+cpu")
     if hierarchy.version == 2 and "cpu" not in _words(hierarchy.root / "cgroup.subtree_control"):
         return False, f"{hierarchy.root} does not hand the controller cpu on to its groups"
     try:
