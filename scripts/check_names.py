@@ -47,6 +47,7 @@ BARE = frozenset(
         "booted",
         "born",
         "both",
+        "bounded",
         "broken",
         "built",
         "by",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.experiments.paper.compare_numbers import Result, judge
-from testbed.experiments.paper.published_numbers import load_tables
+from testbed.experiments.paper.published_numbers import read_published_numbers
 from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.paper.simulated_numbers import Layered, mean_hops
 
@@ -17,7 +17,7 @@ TORUS = {"kind": "torus", "sizes": (8, 8), "hosts_per_switch": 4}
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Mapping[str, tuple[Result, ...]]:
-    return run_items(load_tables(), Store(tmp_path_factory.mktemp("values")), lambda text: None, quick=True)
+    return run_items(read_published_numbers(), Store(tmp_path_factory.mktemp("values")), lambda text: None, quick=True)
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_a_tagged_link_is_not_like_one_that_carries_untagged(results):
 
 
 def test_a_gain_of_four_percent_is_reproduced_by_a_gain_alone():
-    (item,) = (item for item in load_tables() if item.name == "w09-fig4")
+    (item,) = (item for item in read_published_numbers() if item.name == "w09-fig4")
     more, little = item.rows
     assert [result.state for result in judge([little, little], [1.0, 0.9], ["", ""])] == ["differs", "differs"]
     assert [result.state for result in judge([more, little], [2.173, 1.193], ["", ""])] == ["trend", "trend"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testbed.fabric.routing.segment_based import segment_turns
-from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
+from testbed.fabric.routing.segment_changes import Segmentation, after_change, list_allowed_turns, segmentation
 from testbed.fabric.routing.segment_tables import SegmentHop, connected_ends, first_step, new_tables, next_step
 from testbed.fabric.verify.deadlock import shortest_cycle
 from tests.fabrics import random_fabrics, topology_of
@@ -26,7 +26,7 @@ def all_of(topology):
 @pytest.mark.parametrize("unitary", ["last", "soon"])
 def test_segments_as_a_list_prohibit_the_turns_of_the_routing(unitary):
     for topology in fabrics(0, 5):
-        turns = turns_of(topology, segmentation(topology, 0, unitary), all_of(topology))
+        turns = list_allowed_turns(topology, segmentation(topology, 0, unitary), all_of(topology))
         expected = segment_turns(topology, 0, unitary=unitary)
         assert np.array_equal(turns.start, expected.start)
         assert np.array_equal(turns.following, expected.following)
@@ -34,7 +34,7 @@ def test_segments_as_a_list_prohibit_the_turns_of_the_routing(unitary):
 
 def check(topology, before, now, alive):
     """No cycle of allowed turns; a legal path for each pair; the paths that could stay are the same."""
-    turns = turns_of(topology, now.found, alive)
+    turns = list_allowed_turns(topology, now.found, alive)
     assert shortest_cycle(turns.start, turns.following) == ()
     owner = [link for segment in now.found.segments for link in segment.links]
     assert len(owner) == len(set(owner))
@@ -82,14 +82,14 @@ def test_a_link_that_dies_and_returns_touches_its_segment_only():
     for seed in (1, 2):
         topology = topology_of("random", switches=32, degree=4, seed=seed)
         whole = first_step(topology, 0)
-        before = turns_of(topology, whole.found, all_of(topology))
+        before = list_allowed_turns(topology, whole.found, all_of(topology))
         for link in range(0, topology.link_count, 5):
             alive = all_of(topology)
             alive[link] = False
             broken = next_step(topology, whole, alive)
             assert broken.found.segments == whole.found.segments
             local, anew = local + broken.entries, anew + broken.anew_entries
-            back = turns_of(topology, next_step(topology, broken, all_of(topology)).found, all_of(topology))
+            back = list_allowed_turns(topology, next_step(topology, broken, all_of(topology)).found, all_of(topology))
             assert np.array_equal(back.following, before.following)
     assert local < 0.3 * anew
 
@@ -103,7 +103,7 @@ def test_new_switches_and_links_get_segments_and_others_stay():
     alive[[*ports, spare]] = False
     nothing = Segmentation(0, ())
     found = after_change(topology, nothing, alive)
-    tables = new_tables(topology, turns_of(topology, found, alive), connected_ends(topology, alive))
+    tables = new_tables(topology, list_allowed_turns(topology, found, alive), connected_ends(topology, alive))
     step = SegmentHop(found, tables, 0, 0, 0, 0, tables)
     check(topology, step, step, alive)
     for links in (ports, [spare]):

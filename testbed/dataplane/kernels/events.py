@@ -50,7 +50,7 @@ def push(heap: Heap, time: float, what: int) -> None:
 
 @jit_inner
 def pop(heap: Heap) -> int:
-    """Take the first event away."""
+    """Remove the first event and return what it is for."""
     first = heap.what[0]
     heap.count[0] -= 1
     count = heap.count[0]

@@ -71,7 +71,7 @@ def put_tag_in(live: PacketLive, frame: int) -> int:
 
 @jit_inner
 def receive_from_host(state: PacketState, live: PacketLive, host: int, frame: int, size: int, vlan: int) -> bool:
-    """Look at a frame that a host wants to send, whose bytes are in `data`; False where its port refuses it.
+    """Take in a frame that a host wants to send, whose bytes are in `data`; False where its port refuses it.
 
     A priority tag is taken off (VLAN 0 means no VLAN, 802.1Q 6.9.1), and what is too short is filled up. `vlan` is that
     of a tag which the host has put on it and which is not among its bytes; -1 = none.

@@ -83,7 +83,7 @@ _LOSSES = tuple(REFUSED[why] for why in (NOT_MEMBER, LINK_DOWN, NO_ROOM))
 Progress = Callable[[str], None]
 
 
-class ModelFabric(LabNetwork):
+class ModelNetwork(LabNetwork):
     """A lab without switches of its own: taps, and what is asked of the model by its memory.
 
     Args:
@@ -114,14 +114,14 @@ class ModelFabric(LabNetwork):
 
     @property
     def model(self) -> PacketModel:
-        """The model as it is computed."""
+        """The packet-level model, in the file where its process computes it."""
         if self._model is None:
             self._model = attach(self._folder / MODEL, PacketModel)
         return self._model
 
     @property
     def doors(self) -> HostPorts:
-        """The doors, likewise."""
+        """The taps of the hosts, in a file likewise."""
         if self._doors is None:
             self._doors = attach(self._folder / DOORS, HostPorts)
         return self._doors

@@ -104,8 +104,8 @@ class _RowSpec:
     caveat: str = ""
 
 
-def load_tables(folder: Path = FOLDER) -> tuple[Item, ...]:
-    """Read all tables.
+def read_published_numbers(folder: Path = FOLDER) -> tuple[Item, ...]:
+    """Read the published numbers from all tables of a folder.
 
     Raises:
         InputError: everything that is wrong with any of them.

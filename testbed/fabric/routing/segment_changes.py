@@ -245,7 +245,7 @@ class _Search:
         return [channel for channel in self._around[switch] if channel // 2 in self._placed]
 
 
-def turns_of(topology: Topology, found: Segmentation, alive: Bools) -> AllowedTurns:
+def list_allowed_turns(topology: Topology, found: Segmentation, alive: Bools) -> AllowedTurns:
     """Every turn between living links but those that whole segments prohibit, each both ways."""
     before, after = all_turns(topology)
     whole = [segment for segment in found.segments if alive[list(segment.links)].all()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.base.model import AllowedTurns, Bools, Ints, Topology
-from testbed.fabric.routing.segment_changes import Segmentation, after_change, segmentation, turns_of
+from testbed.fabric.routing.segment_changes import Segmentation, after_change, list_allowed_turns, segmentation
 from testbed.fabric.routing.turns import by_switch, no_path
 from testbed.fabric.topologies.build_topology import components
 from testbed.fabric.topologies.faults import find_surviving_part
@@ -202,7 +202,7 @@ def first_step(topology: Topology, start: int) -> SegmentHop:
     """Segments and tables of the whole fabric."""
     alive = np.ones(topology.link_count, dtype=np.bool_)
     found = segmentation(topology, start)
-    tables = new_tables(topology, turns_of(topology, found, alive), connected_ends(topology, alive))
+    tables = new_tables(topology, list_allowed_turns(topology, found, alive), connected_ends(topology, alive))
     return SegmentHop(found, tables, 0, 0, 0, 0, tables)
 
 
@@ -214,7 +214,7 @@ def next_step(topology: Topology, before: SegmentHop, alive: Bools) -> SegmentHo
     """
     ends = connected_ends(topology, alive)
     found = after_change(topology, before.found, alive)
-    tables = mended_tables(topology, before.tables, turns_of(topology, found, alive), ends)
+    tables = mended_tables(topology, before.tables, list_allowed_turns(topology, found, alive), ends)
     anew = _rebuild_tables(topology, before.found.start, alive, ends)
     return SegmentHop(
         found,
@@ -234,7 +234,7 @@ def _rebuild_tables(topology: Topology, start: int, alive: Bools, ends: Ints) ->
     number = np.cumsum(switches) - 1
     begin = int(number[start]) if switches[start] else 0
     there = np.ones(left.link_count, dtype=np.bool_)
-    small = new_tables(left, turns_of(left, segmentation(left, begin), there), number[ends].astype(np.int32))
+    small = new_tables(left, list_allowed_turns(left, segmentation(left, begin), there), number[ends].astype(np.int32))
     of_switch = np.flatnonzero(switches)
     of_link = np.flatnonzero(links)
     of_channel = (2 * of_link[:, None] + np.arange(2)).reshape(-1).astype(np.int32)

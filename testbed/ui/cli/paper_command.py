@@ -49,10 +49,10 @@ def paper(
     """
     from testbed.base.files import make_folder
     from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
-    from testbed.experiments.paper.published_numbers import choose_items, load_tables
+    from testbed.experiments.paper.published_numbers import choose_items, read_published_numbers
     from testbed.experiments.paper.run_rows import Store, run_items
 
-    items = choose_items(load_tables(), only or ())
+    items = choose_items(read_published_numbers(), only or ())
     with ExitStack() as ends, steps() as progress:
         try:
             workers = ends.enter_context(cluster_of(cluster, progress, insecure=insecure))

@@ -15,9 +15,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEADER_LIMIT = 5.0  # s in which a connection must have sent a request with the token
 BACKLOG = 64  # connections that one turn of the event loop accepts
 # A request is answered four turns after its connection was accepted, and is not closed until then.
-MAX_UNPROVED = 4 * BACKLOG
-MAX_PROVED = 200
-MAX_OPEN = 2 * MAX_UNPROVED + MAX_PROVED  # also those that are being closed; beyond it requests are refused
+MAX_UNAUTHENTICATED = 4 * BACKLOG
+MAX_AUTHENTICATED = 200
+MAX_OPEN = (
+    2 * MAX_UNAUTHENTICATED + MAX_AUTHENTICATED
+)  # also those that are being closed; beyond it requests are refused
 
 _Client = tuple[str, int]
 
@@ -25,26 +27,26 @@ _Client = tuple[str, int]
 class Connections:
     """Those of one page, oldest first.
 
-    `unproved` are those on which no request has carried the token yet.
+    `unauthenticated` are those on which no request has carried the token yet.
     """
 
     def __init__(self) -> None:
-        self.unproved: dict[_Client, asyncio.Transport] = {}
+        self.unauthenticated: dict[_Client, asyncio.Transport] = {}
 
     def add_connection(self, client: _Client, transport: asyncio.Transport) -> None:
-        """Take in a connection; closes the oldest unproved one where there are too many."""
-        self.unproved[client] = transport
-        while len(self.unproved) > MAX_UNPROVED:
-            self.close(next(iter(self.unproved)))
+        """Take in a connection; closes the oldest unauthenticated one where there are too many."""
+        self.unauthenticated[client] = transport
+        while len(self.unauthenticated) > MAX_UNAUTHENTICATED:
+            self.close(next(iter(self.unauthenticated)))
 
-    def prove(self, client: _Client | None) -> None:
-        """A request with the token has come on a connection."""
+    def mark_authenticated(self, client: _Client | None) -> None:
+        """Let a connection stay open, on which a request with the token has come."""
         if client is not None:
-            self.unproved.pop(client, None)
+            self.unauthenticated.pop(client, None)
 
     def close(self, client: _Client) -> None:
-        """Close a connection, unless it was proved."""
-        transport = self.unproved.pop(client, None)
+        """Close a connection, unless it is authenticated."""
+        transport = self.unauthenticated.pop(client, None)
         if transport is not None:
             transport.abort()
 
@@ -62,7 +64,7 @@ class Connections:
             def connection_lost(self, exc: Exception | None) -> None:
                 if self.client is not None:
                     self._limit.cancel()
-                    connections.unproved.pop(self.client, None)
+                    connections.unauthenticated.pop(self.client, None)
                 super().connection_lost(exc)
 
         return Counted

@@ -246,7 +246,7 @@ def serve_page(page: Page, listening: socket.socket) -> Iterator[str]:
     """
     port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
     connections = Connections()
-    app: App = TokenMiddleware(page.app(), port, token, connections.prove)
+    app: App = TokenMiddleware(page.app(), port, token, connections.mark_authenticated)
     config = uvicorn.Config(
         app, log_config=None, log_level="error", access_log=False, lifespan="on", ws="none", server_header=False,
         loop="asyncio", http=connections.protocol(), proxy_headers=False, backlog=BACKLOG, limit_concurrency=MAX_OPEN,

@@ -38,13 +38,13 @@ class TokenMiddleware:
         app: what answers them.
         port: that the server listens on.
         token: first part of every path.
-        prove: is given the client of each request that has passed.
+        authenticated: is given the client of each request that has passed.
     """
 
     def __init__(
-        self, app: App, port: int, token: str, prove: Callable[[tuple[str, int] | None], None] = lambda _: None
+        self, app: App, port: int, token: str, authenticated: Callable[[tuple[str, int] | None], None] = lambda _: None
     ) -> None:
-        self._app, self._token, self._prove = app, token, prove
+        self._app, self._token, self._authenticated = app, token, authenticated
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._origins = {f"http://{host}" for host in self._hosts}
 
@@ -59,7 +59,7 @@ class TokenMiddleware:
         if problem:
             await PlainTextResponse(f"{problem}\n", 403, headers=_HEADERS)(scope, receive, send)
             return
-        self._prove(scope.get("client"))
+        self._authenticated(scope.get("client"))
         path = "/" + scope["path"].lstrip("/").partition("/")[2]
 
         async def send_guarded(message: MutableMapping[str, Any]) -> None:

@@ -294,7 +294,7 @@ def test_each_flow_keeps_the_next_hop_of_its_hash(multipath):
     assert sum((count / 10 - 50) ** 2 / 50 for count in counts) < 16.3
 
 
-def test_the_shortest_queue_is_as_good_as_a_fabric_without_limits(multipath):
+def test_the_shortest_queue_is_as_good_as_no_limits(multipath):
     sent = flows_of(*((host, 4 + host, 1_000_000, 0) for host in range(4)))
     adaptive, _ = sent_up(multipath, "least_queue", sent)
     hashed, _ = sent_up(multipath, "flow", sent)

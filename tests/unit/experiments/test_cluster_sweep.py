@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base.errors import InputError, WorkloadError
 from testbed.engines.local_machine.cluster import open_cluster
-from testbed.experiments.paper.published_numbers import load_tables
+from testbed.experiments.paper.published_numbers import read_published_numbers
 from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.run.engines import run_scenario
 from testbed.experiments.sweep import prepare, run_sweep
@@ -200,7 +200,7 @@ items:
 def _tables(folder: Path, text: str):
     (folder / "papers").mkdir()
     (folder / "papers/a.yaml").write_text(text)
-    return load_tables(folder / "papers")
+    return read_published_numbers(folder / "papers")
 
 
 @pytest.mark.long

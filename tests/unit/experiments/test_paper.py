@@ -14,7 +14,7 @@ from testbed.base.errors import InputError, Problem, WorkloadError
 from testbed.experiments.paper import run_rows as running
 from testbed.experiments.paper.compare_numbers import judge
 from testbed.experiments.paper.page import Score, as_csv, as_document, as_object, as_page
-from testbed.experiments.paper.published_numbers import Row, choose_items, load_tables
+from testbed.experiments.paper.published_numbers import Row, choose_items, read_published_numbers
 from testbed.experiments.paper.run_rows import Store, run_items
 from testbed.experiments.paper.runner_arguments import merge_blocks, read_call
 from testbed.experiments.paper.runners import RUNNERS
@@ -37,7 +37,7 @@ items:
 
 def tables(folder: Path, text: str = ITEM):
     (folder / "a.yaml").write_text(text, encoding="utf-8")
-    return load_tables(folder)
+    return read_published_numbers(folder)
 
 
 def refusals(folder: Path, text: str) -> list[str]:
@@ -62,7 +62,7 @@ def ran(items, folder, **more):
 
 
 def test_the_projects_tables_are_whole_with_a_method_or_a_reason():
-    items = load_tables()
+    items = read_published_numbers()
     rows = [row for item in items for row in item.rows]
     assert {item.name.partition("-")[0] for item in items} == {"k03", "k11", "m07", "mt11", "w09"}
     assert len(rows) > 300
@@ -134,7 +134,7 @@ def test_one_thing_that_is_wrong_is_named_with_its_place(tmp_path, old, new, sen
 
 def test_a_name_in_two_files_or_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds no table"):
-        load_tables(tmp_path)
+        read_published_numbers(tmp_path)
     (tmp_path / "b.yaml").write_text(ITEM, encoding="utf-8")
     assert refusals(tmp_path, ITEM) == ['papers: two items are called "a1-table1"; each needs a name of its own']
 

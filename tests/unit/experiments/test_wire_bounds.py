@@ -12,8 +12,8 @@ from testbed.dataplane.predict import Least, transport, wire_shares
 from testbed.dataplane.predict.bounds import AT_LEAST, AT_MOST
 from testbed.experiments.run.checks.fidelity import Verdict
 from testbed.experiments.run.checks.wire_bounds import (
+    add_wire_bound,
     behind_bounds,
-    bounded,
     judge_goodput,
     judge_wire,
     read_unheld_share,
@@ -93,13 +93,13 @@ def test_a_rate_above_that_of_the_links_is_invalid_and_says_so():
 
 def test_what_the_ports_do_not_hold_is_no_fault_but_told():
     lone, long = Least(10e-6, 0.0), Least(100e-6, 92e-6)
-    marked = bounded(Sample("rtt_min", 1e-6, "s"), lone)
+    marked = add_wire_bound(Sample("rtt_min", 1e-6, "s"), lone)
     assert (marked.predicted, marked.labels, read_unheld_share(marked)) == (10e-6, {"unheld": "1.00"}, 1.0)
-    assert bounded(Sample("rtt_min", 1e-6, "s"), Least(10e-6, 10e-6)).labels == {}
+    assert add_wire_bound(Sample("rtt_min", 1e-6, "s"), Least(10e-6, 10e-6)).labels == {}
     assert judge_wire([marked]) == []
-    assert judge_wire([bounded(Sample("mpi_latency", 91e-6, "s"), long)]) == []
-    assert len(judge_wire([bounded(Sample("mpi_latency", 89e-6, "s"), long)])) == 1
-    rate = bounded(Sample("mpi_bandwidth", 1.0, "bit/s"), long, 1000.0)
+    assert judge_wire([add_wire_bound(Sample("mpi_latency", 91e-6, "s"), long)]) == []
+    assert len(judge_wire([add_wire_bound(Sample("mpi_latency", 89e-6, "s"), long)])) == 1
+    rate = add_wire_bound(Sample("mpi_bandwidth", 1.0, "bit/s"), long, 1000.0)
     assert rate.predicted == pytest.approx(1e7)
     assert "at most 10.87 Mbit/s" in judge_wire([Sample("mpi_bandwidth", 1.2e7, "bit/s", rate.labels, 1e7)])[0][1]
 
@@ -137,7 +137,7 @@ def test_how_far_a_job_is_behind_what_its_links_allow(samples, behind):
 
 def test_what_takes_no_time_has_no_bound():
     sample = Sample("mpi_latency", 1e-6, "s")
-    assert bounded(sample, Least(0.0, 0.0)) is sample
+    assert add_wire_bound(sample, Least(0.0, 0.0)) is sample
 
 
 @pytest.mark.parametrize(("use", "invalid"), [(1.0075, False), (1.038, True)])

@@ -51,7 +51,7 @@ def test_half_sent_requests_keep_nobody_from_being_served(source):  # noqa: F811
 
 def test_of_too_many_without_the_token_the_oldest_is_closed(source):  # noqa: F811
     with open_page(source) as (_, address), ExitStack() as kept:
-        first, *_, last = half_requests(address, connections.MAX_UNPROVED + 1, kept)
+        first, *_, last = half_requests(address, connections.MAX_UNAUTHENTICATED + 1, kept)
         assert ended(first)
         last.sendall(b"127.0.0.1\r\n\r\n")
         assert last.recv(4096).startswith(b"HTTP/1.1 403 ")

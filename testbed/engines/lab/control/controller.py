@@ -155,7 +155,7 @@ class Controller:
             raise LabError(f"the controller {self.name} refuses: {answer['error']}")
         return answer
 
-    def wait_until_it_answers(self) -> None:
+    def wait_until_answering(self) -> None:
         """Return when it answers.
 
         Raises:
@@ -182,7 +182,7 @@ class Controller:
         Raises:
             LabError: names the switches that do not, and why.
         """
-        self.wait_until_it_answers()
+        self.wait_until_answering()
         until, whole_by = time.monotonic() + limit, time.monotonic() + patience
         told = -1
         while True:
@@ -247,17 +247,17 @@ class LabController:
             for one in self._controllers:
                 one.start(order.dilation)
 
-    def wait_until_it_answers(self) -> None:
-        """Return when the controller answers, if there is one; raises as Controller.wait_until_it_answers()."""
+    def wait_until_answering(self) -> None:
+        """Return when the controller answers, if there is one; raises as Controller.wait_until_answering()."""
         for one in self._controllers:
-            one.wait_until_it_answers()
+            one.wait_until_answering()
 
     def bring_rules(self, order: BuildOrder, switches: SwitchBackend, progress: Progress) -> None:
         """Install the rules on bridges that are there, or let the controller do it."""
         if order.controller is None:
             switches.install(order.rules)
             return
-        self.wait_until_it_answers()
+        self.wait_until_answering()
         ports = (_switch_port(number) for number in range(1, order.managers + 1))
         switches.set_controllers([f"tcp:{order.controller_at}:{port}" for port in ports])
         if self._controllers:  # where it runs elsewhere, it is waited for there

@@ -138,13 +138,13 @@ class RunningLab:
         """Make hosts, and start the model that is their network."""
         # It needs numpy, and numba's types.
         from testbed.base.version import __version__  # noqa: PLC0415
-        from testbed.engines.realtime.model_network import ModelFabric  # noqa: PLC0415
+        from testbed.engines.realtime.model_network import ModelNetwork  # noqa: PLC0415
 
         allow_files(_MODEL_FILES + _FILES_A_HOST * len(order.hosts), f"the lab {order.name}")
-        fabric = ModelFabric(order, FOLDER)
+        fabric = ModelNetwork(order, FOLDER)
         self._check_switches = fabric.check_switches
         self.controller.choose(order)  # it gets ready beside the hosts
-        made = fabric.make(progress, self.controller.wait_until_it_answers)
+        made = fabric.make(progress, self.controller.wait_until_answering)
         self.fabric = fabric
         self.facts = Facts(
             datapath=fabric.datapath,

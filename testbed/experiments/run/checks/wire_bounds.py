@@ -25,8 +25,8 @@ _NOT_THE_LINKS = "it was not the links that made it"
 _USE = frozenset({"link_use", "member_use"})
 
 
-def bounded(sample: Sample, least: Least, bits: float = 1.0) -> Sample:
-    """A sample beside its bound, with the share of it that the lab's ports do not hold where that counts.
+def add_wire_bound(sample: Sample, least: Least, bits: float = 1.0) -> Sample:
+    """Give a sample the bound that links set, and the share of it that the lab's ports do not hold where that counts.
 
     Args:
         sample: a real-world time or rate, of one of the metrics of AT_LEAST and AT_MOST.

@@ -18,8 +18,8 @@ from testbed.engines.lab.hosts.seccomp import guard
 from testbed.experiments.run.checks.fidelity import Finding, Verdict, judge_machine, judge_prediction
 from testbed.experiments.run.checks.wire_bounds import (
     MOSTLY_UNHELD,
+    add_wire_bound,
     behind_bounds,
-    bounded,
     judge_goodput,
     read_unheld_share,
 )
@@ -286,7 +286,7 @@ def _convert_sample(
     sample = context.real_world(sample, job=prepared.job.name)
     if sample.metric == "goodput":
         return replace(sample, predicted=fair.get((names["src"], names["dst"])))
-    return sample if least is None else bounded(sample, least, payload_bits(sample))
+    return sample if least is None else add_wire_bound(sample, least, payload_bits(sample))
 
 
 def _judge_pattern(context: Context, prepared: Prepared, samples: Sequence[Sample]) -> list[Finding]:

@@ -10,7 +10,7 @@ from testbed.base.units import format_number
 from testbed.dataplane.predict import Least
 from testbed.dataplane.predict.round_trip import frame_sizes, round_trips
 from testbed.experiments.run.checks.fidelity import Verdict, judge_lateness
-from testbed.experiments.run.checks.wire_bounds import bounded, mark_unheld
+from testbed.experiments.run.checks.wire_bounds import add_wire_bound, mark_unheld
 from testbed.experiments.run.loads.context import Context, LoadOutcome
 from testbed.fabric.traffic import flows
 from testbed.planning import Plan
@@ -92,7 +92,7 @@ def _measure(
             sample = context.sample(metric, value, unit, of_pair)
             # Among others a pair waits for them as well; its shortest time can still be without a wait.
             if metric in _BOUND and (alone or metric == "rtt_min"):
-                sample = bounded(sample, least)
+                sample = add_wire_bound(sample, least)
             elif alone and metric.startswith(_ROUND_TRIP):
                 sample = mark_unheld(sample, least)
             outcome.samples.append(sample)
