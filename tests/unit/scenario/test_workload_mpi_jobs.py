@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,6 +149,42 @@ def test_a_makefile_runs_where_the_job_does_not_where_planned(folder, tmp_path, 
     job = trusted("./my_job", tmp_path)
     build_mpi_jobs.build_job(job)
     assert (Path(job.folder) / "built").exists()
+
+
+CXX = """#include <cstdio>
+#include <mpi.h>
+int main(int argc, char **argv) { MPI_Init(&argc, &argv); std::puts("right"); MPI_Finalize(); }
+"""
+
+
+def run_cxx(folder):
+    """What a job's program of C++ prints, built by its Makefile and run as a single rank."""
+    (folder / "job.yaml").write_text(GOOD.replace("run.sh", "build/solver"))
+    job = trusted("./my_job", folder.parent)
+    build_mpi_jobs.build_job(job)
+    return subprocess.run([job.binary], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@needs_make
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
+def test_a_makefile_gets_the_compiler_of_cxx(folder):
+    (folder / "solver.cpp").write_text(CXX)
+    (folder / "Makefile").write_text("build/solver: solver.cpp\n\tmkdir -p build\n\t$(MPICXX) -o $@ $<\n")
+    assert run_cxx(folder) == "right\n"
+
+
+@needs_make
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("g++") and shutil.which("cmake")), reason="needs CMake and a C++ compiler")
+def test_a_project_of_cmake_needs_the_makefile_of_the_readme(folder):
+    readme = (Path(__file__).parents[3] / "mpi_jobs" / "README.md").read_text("utf-8")
+    (folder / "Makefile").write_text(readme.partition("```make\n")[2].partition("```")[0])
+    (folder / "src").mkdir()
+    (folder / "src" / "solver.cpp").write_text(CXX)
+    project = "cmake_minimum_required(VERSION 3.10)\nproject(solver CXX)\nadd_executable(solver solver.cpp)\n"
+    (folder / "src" / "CMakeLists.txt").write_text(project)
+    assert run_cxx(folder) == "right\n"
 
 
 @needs_make

@@ -138,6 +138,13 @@ def mpi_program(name: str) -> Path:
     return program
 
 
+def _compilers() -> list[str]:
+    """What Makefiles are told: MPICC, and MPICXX and MPIFC where the environment has these compilers."""
+    others = {"MPICXX": "mpicxx", "MPIFC": "mpifort"}
+    there = {name: path for name, tool in others.items() if (path := Path(sys.prefix) / "bin" / tool).exists()}
+    return [f"MPICC={mpi_program('mpicc')}", *(f"{name}={path}" for name, path in there.items())]
+
+
 def mpi_libraries() -> Path:
     """Folder of MPICH's libraries, where programs that were built elsewhere find one of the same ABI."""
     return Path(sys.prefix) / "lib"
@@ -159,7 +166,7 @@ def build_job(job: MpiJob) -> None:
     if (folder / "Makefile").exists():
         if job.sources is None and not folder.is_relative_to(find_build_folder("mpi_jobs")):
             raise CapabilityError(f"the MPI job {job.name} has got a Makefile meanwhile; run the command again")
-        _make(job.name, folder, f"MPICC={mpi_program('mpicc')}", *job.make)
+        _make(job.name, folder, *_compilers(), *job.make)
     program = Path(job.binary)
     if not program.is_file():
         raise CapabilityError(f"the MPI job {job.name} has no program {program}; its Makefile should make it")
