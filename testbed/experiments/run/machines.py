@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import cast
 
 from testbed.base.errors import CapabilityError, InputError, Problem, argument
 from testbed.base.model import HostTaggedPlan
@@ -92,12 +91,14 @@ class FabricEngine(SessionEngine):
 
     def describe_environment(self, lab: Session) -> dict[str, object]:
         """The machines and versions a run was made with."""
+        if not isinstance(lab, FabricClient):
+            raise TypeError(f"{lab!r} is no fabric over several machines")
         return _describe_environment(self._machines, lab)
 
 
-def _describe_environment(machines: Machines, lab: Session) -> dict[str, object]:
+def _describe_environment(machines: Machines, fabric: FabricClient) -> dict[str, object]:
     """The machines and versions a run was made with."""
-    facts, fabric = lab.facts, cast(FabricClient, lab)
+    facts = fabric.facts
     about = [machines.call(number, worker.describe_machine) for number in range(len(machines.machines))]
     return {
         **of_facts("ovs", facts),
