@@ -87,7 +87,7 @@ def damages(draw: st.DrawFn) -> tuple[int, FailedElements, FailedElements]:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=settings().max_examples * 3 // 8)
 @given(damages())
 def test_every_pair_that_is_connected_is_delivered_or_named(case: tuple[int, FailedElements, FailedElements]):
     number, first, second = case

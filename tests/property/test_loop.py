@@ -148,7 +148,7 @@ def to_spare(last: LinkChoice) -> list[int]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 3 // 8, deadline=None)
 @given(st.integers(0, len(FABRICS) - 1), st.data())
 def test_from_each_rung_every_other_one_can_be_reached_safely(fabric, data):
     plan, rungs = rungs_of(fabric)

@@ -77,7 +77,7 @@ def unrestricted(topology, seed):
 def test_cyclic_plans_stand_still_on_a_known_cycle_others_never(part):
     """A cycle need not close by chance in a short run, so a few may get away; more would mean a blind watchdog."""
     cyclic, stood_still = 0, 0
-    for number, topology in list(enumerate(random_fabrics()))[part::4]:
+    for number, topology in list(enumerate(random_fabrics()))[part::8]:
         if topology.host_count < 2:
             continue
         routes = unrestricted(topology, number)
@@ -94,5 +94,5 @@ def test_cyclic_plans_stand_still_on_a_known_cycle_others_never(part):
         stood_still += bool(point.cycle)
         number_of = {hop_name(topology, node, 1): node for node in range(nodes)}
         assert all(on_a_cycle[number_of[name]] for name in point.cycle)
-    assert cyclic >= 50
+    assert cyclic >= 25
     assert stood_still >= 0.75 * cyclic
