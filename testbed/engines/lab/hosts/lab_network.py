@@ -292,8 +292,9 @@ class LabNetwork:
                 )  # fmt: skip
                 card = [
                     "link set lo up",
-                    f"link set {HOST_INTERFACE} addrgenmode none gso_max_segs {self.segments_at_once} "
-                    f"mtu {order.mtu + VLAN_TAG} up",
+                    # Before it is up: else it has an address of IPv6, and asks for routers without a tag.
+                    f"link set {HOST_INTERFACE} addrgenmode none",
+                    f"link set {HOST_INTERFACE} gso_max_segs {self.segments_at_once} mtu {order.mtu + VLAN_TAG} up",
                 ]
                 cards = "".join(self._card_settings(vlan_interface(vlan)) for vlan in host.vlans)
                 script = (

@@ -65,10 +65,12 @@ def host_lines(
             lines += [
                 f"link add {name} index {_FIRST + vlan} address {host.mac} numtxqueues 1 numrxqueues 1 type veth "
                 f"peer name {far} numtxqueues 1 numrxqueues 1",
-                f"link set {far} addrgenmode none up",
+                f"link set {far} addrgenmode none",
+                f"link set {far} up",
             ]
         lines += [
-            f"link set {name} addrgenmode none mtu {mtu} gso_max_segs {segments} up",
+            f"link set {name} addrgenmode none",
+            f"link set {name} mtu {mtu} gso_max_segs {segments} up",
             f"addr add {vlan_address(place, number, len(everybody))} dev {name}",
         ]
     for other_number, other in enumerate(everybody):
