@@ -94,7 +94,7 @@ def test_a_folder_of_records_that_others_write_is_refused(tmp_path):
             record_folder.check(place)
 
 
-def test_mpi_jobs_of_another_s_clone_are_built_in_the_user_s_cache(ordinary, monkeypatch, tmp_path):
+def test_mpi_jobs_of_anothers_clone_are_built_in_ones_cache(ordinary, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = resources.find_build_folder.__wrapped__("mpi_jobs")
