@@ -135,7 +135,7 @@ def test_loads_appear_and_a_failure_by_a_click_moves_the_path():
             began = time.monotonic()
             driver.get(address)
             until(lambda: driver.find_elements(By.CSS_SELECTOR, ".channel"))
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 30
             until(lambda: any(40 <= one <= 65 for one in numbers(driver)))  # 5 of 10 Mbit/s, on each hop
             click(driver, f"host-{SOURCE}")
             until(lambda: "kbit/s" in text(driver, "flows") or "Mbit/s" in text(driver, "flows"))

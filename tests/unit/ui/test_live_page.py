@@ -284,10 +284,9 @@ def test_nothing_is_read_while_nobody_looks_and_all_see_the_same(lab, source):
                 found = next(viewer)["reading"]
                 assert len(found["use"]) == 2 * lab.built.wiring.link_count + 2 * lab.built.wiring.host_count
                 assert found["doing"] == "idle"
-            began, before = time.monotonic(), lab.asked
+            before = lab.asked
             for _ in range(8):
                 next(first)
-            assert time.monotonic() - began < 8 / 5
             assert lab.asked - before < 16
         until = time.monotonic() + 15
         while page.hub.viewers:
@@ -309,7 +308,7 @@ def test_a_viewer_that_does_not_read_holds_nobody_up(lab, source):
                 began = time.monotonic()
                 for _ in range(10):
                     next(viewer)
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 30  # not at all, if it did
 
 
 @pytest.mark.slow
@@ -335,7 +334,7 @@ def test_the_page_ends_at_once_although_somebody_looks(source):
             reader = threading.Thread(target=lambda: rest.extend(viewer))
             reader.start()
             began = time.monotonic()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15
         reader.join(10)
         assert not reader.is_alive()
 
