@@ -19,6 +19,7 @@ help: ## list the targets
 
 setup: ## install what running scenarios needs
 	@scripts/setup runtime
+	@[ -z "$(filter setup,$(MAKECMDGOALS))" ] || echo "next: source .venv/bin/activate, then testbed plan torus4x4"
 
 setup-dev:
 	@scripts/setup dev

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from testbed.base.errors import InputError, Problem, argument, did_you_mean
 from testbed.base.ethernet import CHECK_SEQUENCE, HEADER, VLAN_TAG
+from testbed.base.units import format_number
 from testbed.engines.simulate.flow_sizes import find_sizes
 from testbed.engines.simulate.packet_settings import PacketSettings, packet_problems
 
@@ -87,7 +88,7 @@ def parse_dcqcn(texts: list[str], problems: list[Problem]) -> Dcqcn:
         if name in values:
             problems.append(Problem(place, f"{name} is given twice"))
         elif not least <= value <= most:
-            problems.append(Problem(place, f"{name} should be from {least:g} to {most:,g}, not {number}"))
+            problems.append(Problem(place, f"{name} should be from {least:g} to {format_number(most)}, not {number}"))
         values[name] = value
     if problems:
         return Dcqcn()

@@ -230,7 +230,7 @@ def test_all_that_is_wrong_with_parameters_is_said_at_once():
         "should be PARAMETER=NUMBER with one of gain, alpha_time, timer, byte_counter, fast_recovery, additive, "
         'hyper, interval, not "timr=3". Did you mean "timer"?',
         'gain should be a number, not "x"',
-        "interval should be from 0.001 to 1e+06, not 0",
+        "interval should be from 0.001 to 1,000,000, not 0",
         "fast_recovery is given twice",
     ]
     assert parse_dcqcn(["fast_recovery=3", "timer=300"], []) == Dcqcn(fast_recovery=3, timer=300.0)

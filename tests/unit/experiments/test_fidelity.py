@@ -182,7 +182,7 @@ def test_shares_of_processes_and_interrupts():
     [
         (0.0, 10, None),
         (0.015, 10, None),
-        (3600.0, 10, "the system clock jumped 3.6e+03 s forward while the load ran"),
+        (3600.0, 10, "the system clock jumped 3,600 s forward while the load ran"),
         (-0.5, 10, "the system clock jumped 0.5 s back while the load ran"),
         # Set slowly, as time services do, a clock may be off by 0.05 %.
         (0.15, 300, None),

@@ -85,6 +85,21 @@ def test_make_scenario_takes_a_reserve_unless_it_is_strict(code, strict, ends, t
     assert (f"Error {code}" in done.stderr) is bool(ends)
 
 
+def test_make_setup_says_what_to_type_next_also_where_nothing_was_missing(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name, script in {"scripts/setup": "exit 0", ".venv/bin/testbed": "exit 0"}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def make(*words):
+        return subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert make("setup") == "next: source .venv/bin/activate, then testbed plan torus4x4\n"
+    if os.geteuid() == 0:  # else it asks for sudo
+        assert "next:" not in make("scenario", "TOPO=ring4")
+
+
 def test_no_system_package_is_installed_without_its_signature():
     scripts = [file for file in [*(ROOT / "scripts").iterdir(), *(ROOT / ".ci").iterdir()] if file.is_file()]
     texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in scripts}

@@ -128,7 +128,7 @@ def judge_clock(before: Snapshot, after: Snapshot) -> list[Finding]:
     if abs(jump) <= _CLOCK_JUMP + _CLOCK_SLEW * seconds:
         return []
     way = "forward" if jump > 0 else "back"
-    return [(Verdict.WARN, f"the system clock jumped {abs(jump):.3g} s {way} while the load ran")]
+    return [(Verdict.WARN, f"the system clock jumped {format_number(abs(jump), 3)} s {way} while the load ran")]
 
 
 def judge_departures(errors: Sequence[float], *, confirmed: bool = False) -> list[Finding]:
