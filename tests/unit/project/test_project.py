@@ -85,7 +85,7 @@ def test_make_scenario_takes_a_reserve_unless_it_is_strict(code, strict, ends, t
     assert (f"Error {code}" in done.stderr) is bool(ends)
 
 
-def test_make_setup_says_what_to_type_next_also_where_nothing_was_missing(tmp_path):
+def test_make_setup_always_says_what_to_type_next(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name, script in {"scripts/setup": "exit 0", ".venv/bin/testbed": "exit 0"}.items():
         (tmp_path / name).parent.mkdir(parents=True)
