@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.base.model import HostTaggedPlan, host_ip
-from testbed.fabric.vlans.vlan_networks import vlan_address
+from testbed.base.vlan_networks import vlan_address
 from testbed.planning import Plan
 
 HOST_SCRIPTS = "hosts"  # folder of them, beside the switches' files

@@ -6,10 +6,10 @@ import pytest
 
 from testbed.base.messages import Tap
 from testbed.base.model import HostTaggedPlan, host_ip
+from testbed.base.vlan_networks import vlan_address
 from testbed.engines.lab.control.build import build_lab
 from testbed.engines.realtime.client import build_model_lab
 from testbed.engines.simulate.switch_model import live_model
-from testbed.fabric.vlans.vlan_networks import vlan_address
 
 from .conftest import execute, plan_of
 

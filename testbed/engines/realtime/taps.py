@@ -20,12 +20,12 @@ import numpy as np
 
 from testbed.base.errors import CapabilityError, LabError
 from testbed.base.model import Bools, Ints, Longs, Octets
+from testbed.base.vlan_networks import VLAN_NETWORKS
 from testbed.engines.lab.counters.socket_buffers import set_buffer
 from testbed.engines.lab.hosts.commands import in_network_of, run
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, vlan_interface
 from testbed.engines.realtime.segmentation import HELD, TCP_HEADERS
 from testbed.engines.realtime.shared_memory import attach
-from testbed.fabric.vlans.vlan_networks import VLAN_NETWORKS
 
 _TUN = Path("/dev/net/tun")
 _TUNSETIFF, _SIOCSIFHWADDR, _ETHERNET = 0x400454CA, 0x8924, 1

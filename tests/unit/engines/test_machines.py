@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from testbed.base import vlan_networks
 from testbed.base.errors import CapabilityError, InputError, LabError
 from testbed.base.messages import (
     Count,
@@ -46,7 +47,6 @@ from testbed.engines.machines.partition_fabric import divide, needed_rates
 from testbed.experiments.run.loads.context import LoadResult
 from testbed.experiments.run.machines import problems_of
 from testbed.fabric.topologies.partition import cut
-from testbed.fabric.vlans import vlan_networks
 from testbed.planning import make_plan
 from testbed.ui.cli import lab_commands, plan_commands, regulate_command  # noqa: F401 - a program of one command would take no name
 from testbed.ui.cli.app import app

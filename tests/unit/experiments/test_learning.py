@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from testbed.base import vlan_networks
 from testbed.base.errors import InputError, LabError
 from testbed.base.model import LearningPlan, Rule, host_mac
 from testbed.engines.lab.counters.counters import flooded_frames
@@ -18,7 +19,6 @@ from testbed.fabric.openflow.compile import LearningOracle, count_rules, entry_r
 from testbed.fabric.openflow.oracle import BROADCAST
 from testbed.fabric.openflow.rule_text import FlowSyntaxError, format_rule, parse_rule
 from testbed.fabric.routing.paths import path
-from testbed.fabric.vlans import vlan_networks
 from testbed.planning import Plan, make_plan
 from testbed.planning.store import plan_from_json, plan_to_json
 from tests.fabrics import scenario_of

@@ -77,6 +77,8 @@ SAMPLES = [
 
 # Other blocks without a language, by their first line, and why nothing prints them.
 NOT_PRINTED = {
+    ("lossless.md", "num_ranks 4"): "a file of others: tests/unit/scenario/test_schedule_files.py reads such",
+    ("rootless.md", "abi <abi/4.0>,"): "a profile for AppArmor, which no test can load; the page says so",
     ("lossless.md", "switch,destination,next_hop"): "a file of others: tests/unit/ui/test_verify_routes.py reads such",
     ("failures.md", "POST /plan  {"): "a request over HTTP: tests/lab/test_controller.py",
     ("teaching.md", "switch s1"): "a student's file: tests/unit/ui/test_exercises.py reads such",

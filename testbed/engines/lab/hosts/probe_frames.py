@@ -21,12 +21,12 @@ from ipaddress import IPv4Interface
 from testbed.base.errors import LabError
 from testbed.base.ethernet import MIN_FRAME, VLAN_TAG, wire_bytes
 from testbed.base.resources import setup
+from testbed.base.vlan_networks import vlan_address
 from testbed.engines.lab.build_order import HostOrder, StormReading
 from testbed.engines.lab.counters.counters import BUSY, idle_share, processor_ticks
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, vlan_interface
 from testbed.engines.lab.hosts.lab_network import LabNetwork
-from testbed.fabric.vlans.vlan_networks import vlan_address
 
 _HOSTS_AT_ONCE, _FEW_AT_ONCE = 8, 2
 _FEW = 8  # pairs

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from testbed.base.errors import LabError
+from testbed.base.vlan_networks import vlan_address
 from testbed.engines.lab.build_order import HostOrder
 from testbed.engines.lab.hosts.commands import in_host, in_network_of, run
 from testbed.engines.lab.hosts.interface_names import HOST_INTERFACE, vlan_interface
 from testbed.engines.ovs import bpf
 from testbed.engines.ovs.bpf import Assembler
 from testbed.engines.ovs.fast_programs import INTERFACE, VLAN_PRESENT, VLAN_TCI
-from testbed.fabric.vlans.vlan_networks import vlan_address
 
 # Number of the interface of VLAN n where it is a veth: this and n.
 _FIRST = 1 << 16
