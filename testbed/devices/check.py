@@ -17,9 +17,10 @@ from testbed.devices.bridge import Bridge
 from testbed.devices.compare import Difference, planned_bridges, setting_differences, unified_diff
 from testbed.devices.export import DIALECTS, SCHEMA_VERSION, host_macs
 from testbed.devices.host_scripts import HOST_SCRIPTS
+from testbed.devices.junos_ports import junos_port
 from testbed.devices.port_names import port_names
 from testbed.devices.read_eos import EOS, eos_port
-from testbed.devices.read_junos import junos_port, read_junos
+from testbed.devices.read_junos import read_junos
 from testbed.devices.read_mikrotik import read_mikrotik
 from testbed.devices.read_nxos import NXOS, nxos_port
 from testbed.devices.read_open_vswitch import read_open_vswitch

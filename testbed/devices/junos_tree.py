@@ -10,14 +10,16 @@ from testbed.devices.stp_keywords import add_instance, number_of
 from testbed.devices.stp_settings import ANY
 
 
-def read_junos_tree(switch: SwitchLines, ports: set[str], words: Sequence[str], port_of: Callable[[str], str]) -> bool:
+def read_junos_tree(
+    switch: SwitchLines, ports: set[str], words: Sequence[str], ports_called: Callable[[str], Sequence[str]]
+) -> bool:
     """Carry out what follows `protocols rstp` and the like, and say whether it is understood.
 
     Args:
         switch: that it is of.
         ports: names of ports on which the protocol runs, to which those of the line are added; `all` for all.
         words: of the line.
-        port_of: a port without its unit.
+        ports_called: ports of a name, which is that of a port or of an interface range.
 
     Raises:
         LineError: a number or a list of VLANs is none.
@@ -39,9 +41,9 @@ def read_junos_tree(switch: SwitchLines, ports: set[str], words: Sequence[str], 
         case ["revision-level", number]:
             switch.tree = replace(tree, region=(tree.region[0], number_of(number, 65535)))
         case ["interface", name, *said] | ["vlan", "all", "interface", name, *said]:
-            return _read_port(switch, ports, name, [ANY], said, port_of)
+            return _read_port(switch, ports, name, [ANY], said, ports_called)
         case [("vlan" | "msti"), trees, "interface", name, *said]:
-            return _read_port(switch, ports, name, list(vlans_of(trees)), said, port_of)
+            return _read_port(switch, ports, name, list(vlans_of(trees)), said, ports_called)
         case ["bpdu-block-on-edge"]:
             switch.tree = replace(tree, guards_edges=True)
         case ["vlan", _] | [("hello-time" | "max-age" | "forward-delay" | "max-hops" | "traceoptions"), *_]:
@@ -63,12 +65,15 @@ def _set_priority(switch: SwitchLines, trees: Sequence[int], text: str) -> None:
 
 def _read_port(
     switch: SwitchLines, ports: set[str], name: str, trees: Sequence[int], said: Sequence[str],
-    port_of: Callable[[str], str],
+    ports_called: Callable[[str], Sequence[str]],
 ) -> bool:  # fmt: skip
     if name == "all":
         ports.add("all")
         return list(said) in ([], ["mode", "point-to-point"])
-    port = port_of(name)
+    return all(_read_setting(switch, ports, port, trees, said) for port in ports_called(name))
+
+
+def _read_setting(switch: SwitchLines, ports: set[str], port: str, trees: Sequence[int], said: Sequence[str]) -> bool:
     ports.add(port)
     match list(said):
         case [] | ["mode", _]:

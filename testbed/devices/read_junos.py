@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from testbed.base.errors import Problem
+from testbed.base.limits import SWITCH_PORTS, scaled_limit, too_much
 from testbed.devices.bridge import Bridge
+from testbed.devices.junos_ports import junos_port, list_members, list_span
 from testbed.devices.junos_text import statements_of
 from testbed.devices.junos_tree import read_junos_tree
 from testbed.devices.read_lines import (
@@ -26,22 +29,9 @@ from testbed.devices.read_lines import (
 from testbed.devices.stp_settings import Protocol
 from testbed.devices.vlan_set import VlanSet
 
-_PORT = re.compile(r"((?:[gxe]e|et|mge)-\d+/\d+/\d+(?::\d+)?|ae\d+)(?:\.0)?")
 _OUTSIDE = re.compile(
     r"(irb|vlan|lo|me|em|fxp|vme|gr|ip|st|lt|pp|reth|fab|fti|vtep|dsc|esi|jsrv|pime|bme|cbp|lsi|mtun)\d*"
 )
-
-
-def junos_port(text: str) -> str:
-    """A port without its unit: ge-0/0/1 for ge-0/0/1.0.
-
-    Raises:
-        LineError: it is no port.
-    """
-    found = _PORT.fullmatch(text.lower())
-    if found is None:
-        raise LineError(f'"{text}" is not the name of a port, such as ge-0/0/1')
-    return found[1]
 
 
 @dataclass(slots=True)
@@ -64,16 +54,28 @@ class _JunosSettings:
 
     switch: SwitchLines
     ports: dict[str, _Port] = field(default_factory=dict)
-    ranges: dict[str, list[str]] = field(default_factory=dict)  # interface-range → ports
+    ranges: dict[str, dict[str, None]] = field(default_factory=dict)  # interface-range → ports, in order
     vlans: dict[str, VlanSet] = field(default_factory=lambda: {"default": VlanSet.from_ids({1})})
     line: str = ""  # that is carried out, with its place
     tree_ports: set[str] = field(default_factory=set)  # ports that run the spanning tree protocol, or `all`
 
 
+def _list_ports(said: _JunosSettings, name: str) -> list[str]:
+    """Names of the ports that a name stands for: that of a port, or of an interface range."""
+    return list(said.ranges[name]) if name in said.ranges else [junos_port(name)]
+
+
+def _take_port(said: _JunosSettings, name: str) -> _Port:
+    most = scaled_limit(SWITCH_PORTS)
+    if len(said.ports) >= most and name not in said.ports:
+        raise LineError(too_much("is one port more than can be read", most, "ports of a switch"))
+    return said.ports.setdefault(name, _Port())
+
+
 def _take_ports(said: _JunosSettings, name: str) -> Iterator[_Port]:
     """Ports that a name stands for."""
-    for one in said.ranges.get(name, [name]):
-        port = said.ports.setdefault(junos_port(one), _Port())
+    for one in _list_ports(said, name):
+        port = _take_port(said, one)
         port.lines.append(said.line)
         yield port
 
@@ -102,9 +104,9 @@ def _set_native(said: _JunosSettings, name: str, vlan: str) -> None:
 
 def _join(said: _JunosSettings, name: str, channel: str, *rest: object) -> None:
     del rest
-    for one in said.ranges.get(name, [name]):
-        said.ports.setdefault(junos_port(channel), _Port())
-        said.switch.channels[junos_port(one)] = junos_port(channel)
+    for one in _list_ports(said, name):
+        _take_port(said, junos_port(channel))
+        said.switch.channels[one] = junos_port(channel)
 
 
 def _make(said: _JunosSettings, name: str, vlans: str) -> None:
@@ -122,24 +124,19 @@ def _start_tree(protocol: Protocol) -> Callable[..., None]:
         switch = said.switch
         switch.stp = switch.says_mode = True
         switch.tree = replace(switch.tree, protocol=protocol)
-        if not read_junos_tree(switch, said.tree_ports, words, junos_port):
+        if not read_junos_tree(switch, said.tree_ports, words, partial(_list_ports, said)):
             raise UnclearLineError(f'"protocols … {" ".join(words)[:60]}" may decide what is blocked')
 
     return does
 
 
 def _add_to_range(said: _JunosSettings, name: str, member: str) -> None:
-    """`ge-0/0/[0-3]` is four ports."""
-    found = re.fullmatch(r"(.*)\[(\d{1,3})-(\d{1,3})\]", member.strip('"'))
-    names = (
-        [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)] if found else [member.strip('"')]
-    )
-    said.ranges.setdefault(name, []).extend(junos_port(one) for one in names)
+    # A range stays known when its members are not understood: what is said of it is then no error of its own.
+    said.ranges.setdefault(name, {}).update(dict.fromkeys(list_members(member)))
 
 
 def _add_span_to_range(said: _JunosSettings, name: str, first: str, last: str) -> None:
-    before, _, low = junos_port(first).rpartition("/")
-    _add_to_range(said, name, f"{before}/[{low}-{junos_port(last).rpartition('/')[2]}]")
+    said.ranges.setdefault(name, {}).update(dict.fromkeys(list_span(first, last)))
 
 
 Outcome = Callable[..., None] | Literal["passed over", "not understood"]
@@ -205,7 +202,7 @@ def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
     if file is None:
         return make_empty_bridge(name, Problem(f"{name}.conf", f"is not there, so {name} cannot be checked"))
     said = _JunosSettings(SwitchLines(file, "junos", stp=False))
-    for number, words in statements_of(files[file], said.switch):
+    for number, words in sorted(statements_of(files[file], said.switch), key=lambda one: _order_of(one[1])):
         said.line = f"{file} line {number}: {' '.join(words)}"
         try:
             _carry_out(said, number, words)
@@ -215,19 +212,24 @@ def read_junos(name: str, files: Mapping[str, str]) -> tuple[Bridge, list[Proble
             said.switch.add_problem(number, str(error))
     _settle(said)
     _settle_tree(said)
-    if not said.ports:
+    if not said.ports and not said.ranges:
         said.switch.problems.append(Problem(file, "names no port of a Juniper switch; is it another switch's?"))
     return said.switch.finish(name)
 
 
+def _order_of(words: Sequence[str]) -> int:
+    """Members of ranges are known before ranges are used; what is said of a port itself outdoes what its range says."""
+    if words[:2] != ["interfaces", "interface-range"]:
+        return 2
+    return 0 if words[3:4] in (["member"], ["member-range"]) else 1
+
+
 def _carry_out(said: _JunosSettings, number: int, words: Sequence[str]) -> None:
-    if (
-        words[:1] == ["interfaces"]
-        and words[1:2] == ["interface-range"]
-        and words[3:4] not in (["member"], ["member-range"])
-    ):
+    if _order_of(words) == 1 and len(words) > 2:
+        if words[2] not in said.ranges:
+            raise LineError(f'the interface range "{words[2]}" has no member')
         words = ["interfaces", *words[2:]]
-    if words[:1] == ["interfaces"] and _OUTSIDE.fullmatch("".join(words[1:2])):
+    elif words[:1] == ["interfaces"] and _OUTSIDE.fullmatch("".join(words[1:2])):
         said.switch.pass_over("interfaces that are no ports of the bridge")
         return
     for rule, does in _WORDS:
