@@ -71,6 +71,7 @@ HOW: list[tuple[str, How]] = [
     (r"run .*(--engine |engine=)realtime|run ring5-deadlock", Planned("tests/lab/test_realtime*.py run such")),
     (r"run .*lab\.controller", Planned("tests/lab/test_controller.py and test_learning.py run such")),
     (r"run .*tree8-lag", Planned("tests/lab/test_aggregation.py runs such")),
+    (r"run mesh4x2 .*host_tagged", Planned("tests/lab/test_host_tagged.py builds such")),
     (r"run npb-torus4x4", Planned("tests/lab/test_npb.py runs such")),
     (r"run torus4x4-failures", Planned("tests/lab/test_failures.py runs such")),
     (r"run torus4x4 --set engine=simulate", Here(_SIMULATED, code=3)),  # ping and MPI are left out
@@ -91,6 +92,7 @@ HOW: list[tuple[str, How]] = [
     (r"simulate .*--level packet", Here(_FRAMES)),
     (r"simulate .*--message 100000", Here("--message 2000")),
     (r"simulate deadlock-torus8x8", Here("--loads 0.5 --cycles 4000 --warm-up 500", code=3)),
+    (r"flows ", Here()),
     (r"simulate ", Here(_FLITS)),
     (r"doctor", Here(code=-1)),  # that of what this machine has
     (r"report results/", Here()),

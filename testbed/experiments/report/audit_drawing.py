@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from testbed.base.errors import InputError
+from testbed.base.errors import InputError, argument
 from testbed.base.model import Topology
 from testbed.devices.audit import Audit, Network
 from testbed.devices.audit.follow_kernel import arrival
@@ -43,7 +43,7 @@ def draw_audit(title: str, found: Audit, form: str) -> bytes:
     network = found.network
     if len(network.switches) > MAX_SWITCHES:
         sentence = f"has {len(network.switches)} switches, and up to {MAX_SWITCHES} are drawn"
-        raise InputError.one("--output", sentence)
+        raise InputError.one(argument("output"), sentence)
     topology, ports = _build_topology(network)
     kinds = _list_kinds(found, ports)
     strokes = [

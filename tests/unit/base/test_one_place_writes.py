@@ -34,6 +34,8 @@ _OTHERS = {
     "engines/lab/hosts/cgroup.py": _KERNEL,
     "engines/lab/hosts/lab_network.py": _KERNEL,
     "engines/realtime/taps.py": _KERNEL,
+    "engines/lab/control/record_folder.py": "made for one user, and refused where others can write",
+    "engines/vm/modelled.py": "in /var/cache or in the user's own cache",
     "engines/lab/control/registry.py": "in /run/testbed, which is root's and closed to others",
     "engines/lab/hosts/build_mpi_jobs.py": _CACHE,
     "engines/lab/hosts/scenario_mpi_jobs.py": f"{_CACHE}, or beside what is trusted, refused if others can write it",

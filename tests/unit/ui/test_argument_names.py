@@ -19,18 +19,19 @@ PACKAGE = Path(tb.__file__).parent
 RING = {"topology": {"kind": "ring", "switches": 4}}
 _OPTION = re.compile(r"(?<![\w`-])--[a-z]")
 # A whole command in a sentence, of ours or another program, is what somebody types, whoever reads it.
-_COMMAND = re.compile(r"(?:testbed|dask|systemctl|iptables|chrt|ovsdb-client) [^;,]*$")
+_COMMAND = re.compile(r"(?:testbed|dask|systemctl|iptables|chrt|ovsdb-client|start the container with) [^;,]*$")
 # Build the command lines of programs, word by word.
 _WORDS_OF_COMMANDS = {
-    "engines/machine/compiled.py", "engines/lab/hosts/seccomp.py", "engines/lab/control/controller.py",
-    "engines/lab/hosts/build_mpi_jobs.py", "engines/lab/control/launch.py", "engines/machine/local_workers.py",
+    "engines/local_machine/compile_kernels.py", "engines/lab/hosts/seccomp.py", "engines/lab/control/controller.py",
+    "engines/lab/hosts/build_mpi_jobs.py", "engines/lab/control/launch.py", "engines/local_machine/local_workers.py",
     "engines/lab/hosts/loss_probe.py", "engines/machines/worker.py", "engines/lab/hosts/nodes.py",
-    "engines/ovs/openvswitch.py", "engines/machine/probe.py", "engines/lab/control/mininet_prompt.py",
+    "engines/ovs/openvswitch.py", "engines/local_machine/probe.py", "engines/lab/control/mininet_prompt.py",
     "engines/realtime/taps.py", "engines/realtime/manager_program.py", "engines/lab/control/mininet_shell.py",
     "engines/ovs/switch_daemon.py", "engines/vm/building.py", "engines/vm/image.py", "engines/vm/stream.py",
     "engines/vm/suite.py", "ui/live/actions.py", "ui/live/background_jobs.py", "experiments/run/advice.py",
     "experiments/run/dilation/pilot.py", "scenario/workloads/iperf3.py", "scenario/workloads/loss_probe.py",
-    "scenario/workloads/mpi.py", "scenario/workloads/mpi_machines.py",
+    "scenario/workloads/mpi.py", "scenario/workloads/mpi_machines.py", "engines/lab/hosts/commands.py",
+    "engines/lab/counters/packet_socket.py", "engines/local_machine/user_namespace.py",
 }  # fmt: skip
 # The mechanism; the checker of certificates, a program of its own; HPL's arguments, which scenarios call so.
 _LEFT_OUT = {"base/old_names.py", "base/errors.py", "planning/certificate_check.py", "scenario/workloads/mpi_hpl.py"}

@@ -30,8 +30,8 @@ CAPABILITY = "processor shares"
 CONSEQUENCE = "hosts cannot be given a share of the processors (lab.cpu_share)"
 REMEDY = (
     "run outside a container, on a kernel with CONFIG_CFS_BANDWIDTH; where only version 2 is mounted, "
-    "`echo +cpu >/sys/fs/cgroup/cgroup.subtree_control`; without root in a group that is given to you, as by "
-    "`systemd-run --user --scope`"
+    "`echo +cpu >/sys/fs/cgroup/cgroup.subtree_control`; without root in a group that is given to you, as "
+    "systemd-run makes one of a user's own (docs/rootless.md)"
 )
 _TRIAL_SHARE = 0.5
 _TRIAL_LIMIT = 10.0
