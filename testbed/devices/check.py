@@ -38,7 +38,8 @@ RUNNING = "running-bridge"
 RUNNING_TEXT = "running-bridge-text"
 OPEN_VSWITCH = "open-vswitch"
 OVS_SHOW = "ovs-vsctl-show"
-# What tells a dialect: names of files, else lines in them.
+# What tells a dialect: names of files, else lines in them. Names in COMMANDS, of what running bridges show, are taken,
+# and those in _OURS, of an export.
 _BY_NAME = {
     "sonic": r"config_db\.json", "csv": r"ports\.csv", "ifupdown2": "interfaces", "linux-networkd": r".*\.netdev",
 }  # fmt: skip

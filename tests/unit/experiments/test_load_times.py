@@ -16,13 +16,15 @@ from testbed.experiments.run.run_duration import expected_seconds
 from testbed.planning import make_plan
 from testbed.planning.rates import link_slowness, time_limit_factor, timed
 from testbed.scenario import parse_scenario
+from testbed.scenario.workloads import WORKLOADS
 from testbed.scenario.workloads.spec import Iperf3, times
 
 TCP, UDP = Iperf3("tcp"), Iperf3("udp")
 
 
 def plan_of(dilation: float | str = 150, links: str = "rate: 1 Gbit/s", load: str = "{kind: ping}", engine="ovs"):
-    given = f"engine: {engine}\nlinks: {{{links}}}\nlab: {{dilation: {dilation}}}\n"
+    controller = ", controller: segment_manager" if "kind: probe" in load else ""
+    given = f"engine: {engine}\nlinks: {{{links}}}\nlab: {{dilation: {dilation}{controller}}}\n"
     text = given + "topology: {kind: torus, sizes: [4, 4]}\n"
     return make_plan(parse_scenario(f"{text}workloads: [{load}]", "test"))
 
@@ -131,6 +133,28 @@ def test_what_a_run_takes_is_expected_accordingly():
     assert slow - fast == pytest.approx(10 * (15 - 6))
     assert auto is not None
     assert auto > slow
+
+
+# A small load of each kind, and whether its own program decides how long it takes.
+LOADS = {
+    "iperf3": ("{kind: iperf3, protocol: tcp}", False),
+    "ping": ("{kind: ping}", False),
+    "rr": ("{kind: rr, protocol: tcp}", False),
+    "probe": ("{kind: probe, failures: ['at 5s: down s1-s2']}", False),
+    "mpi": ("{kind: mpi, job: fabric_bench}", True),
+    "npb": ("{kind: npb, kernel: EP}", True),
+    "script": ("{kind: script, run: ./measure}", True),
+}
+
+
+def test_each_kind_of_load_is_among_those_below():
+    assert {*LOADS} == {*WORKLOADS}
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_how_long_a_load_takes_is_known_unless_a_program_decides(kind):
+    load, program_decides = LOADS[kind]
+    assert (expected_seconds(plan_of(load=load)) is None) == program_decides
 
 
 def test_counters_that_came_late_are_read_again(monkeypatch):
