@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import re
 import signal
 import subprocess
@@ -160,6 +161,7 @@ def test_records_that_others_can_write_are_not_believed(user):
         os.chown(folder, user.uid, user.uid)
         folder.chmod(mode)
     done = user.testbed("status", XDG_RUNTIME_DIR=str(own))
+    shutil.rmtree(own)
     assert done.returncode == 2
     assert "is not a folder that only you can write to" in done.stderr
     assert "set XDG_RUNTIME_DIR to a folder of your own" in done.stderr
