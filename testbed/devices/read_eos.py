@@ -19,7 +19,10 @@ from testbed.devices.switchport_rules import (
     suspend_vlans,
 )
 
-_PORT = re.compile(r"(et(?:h|hernet)?|po(?:rt-channel)?)\s*(\d+(?:/\d+){0,2})", re.IGNORECASE)
+_PORT = re.compile(
+    r"(et(?:h|hernet)?|po(?:rt-channel)?)\s*((?:\d{1,4}/){0,2})(\d{1,4})(?:-((?:\d{1,4}/){0,2})(\d{1,4}))?",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def eos_ports(text: str) -> list[str]:
@@ -30,17 +33,15 @@ def eos_ports(text: str) -> list[str]:
     """
     kind, found = "", []
     for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        one = _PORT.fullmatch(first if not first[:1].isdigit() else f"{kind}{first}")
+        said = part.strip()
+        one = _PORT.fullmatch(f"{kind}{said}" if said[:1].isdigit() else said)
         if one is None:
             raise LineError(f'"{text}" is not the name of a port, such as Ethernet1')
         kind = "Port-Channel" if one[1].lower().startswith("po") else "Ethernet"
-        before, _, number = one[2].rpartition("/")
-        end = last.rpartition("/")[2] or number
-        if not end.isdigit() or not int(number) <= int(end) < int(number) + 1000:
-            raise LineError(f'"{part.strip()}" is not a range of ports, such as Ethernet1-4')
-        slot = f"{before}/" if before else ""
-        found += [f"{kind}{slot}{one}" for one in range(int(number), int(end) + 1)]
+        slot, number, end = one[2], int(one[3]), int(one[5] or one[3])
+        if (one[4] or slot) != slot or not number <= end < number + 1000:
+            raise LineError(f'"{said}" is not a range of ports, such as Ethernet1-4')
+        found += [f"{kind}{slot}{place}" for place in range(number, end + 1)]
     return found
 
 

@@ -105,6 +105,7 @@ def _set_native(said: _JunosSettings, name: str, vlan: str) -> None:
 def _join(said: _JunosSettings, name: str, channel: str, *rest: object) -> None:
     del rest
     for one in _list_ports(said, name):
+        _take_port(said, one).lines.append(said.line)
         _take_port(said, junos_port(channel))
         said.switch.channels[one] = junos_port(channel)
 
@@ -169,7 +170,6 @@ RULES: dict[str, Outcome] = {
     "interfaces WORD hold-time REST": "passed over",
     "interfaces WORD unit 0 description REST": "passed over",
     "interfaces WORD unit 0 family inet REST": _set(routed=True),
-    "interfaces WORD unit 0 family inet": _set(routed=True),
     "interfaces WORD unit 0 family inet6 REST": _set(routed=True),
     "interfaces REST": "not understood",
     "vlans WORD vlan-id WORD": _make,
@@ -294,7 +294,7 @@ def _settle_tree(said: _JunosSettings) -> None:
         switch.unclear.append(Problem(switch.file, sentence))
         return
     for name in said.ports:
-        if name not in said.tree_ports:
+        if name not in said.tree_ports and name not in switch.channels:
             switch.tree = switch.tree.with_port(name, filters=True)
 
 

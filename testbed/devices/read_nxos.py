@@ -51,7 +51,7 @@ _RULES = (
     Rule("port", "switchport mode dot1q-tunnel", NOT_UNDERSTOOD),
     Rule("port", "switchport monitor", NOT_UNDERSTOOD),
     Rule("port", "vpc REST", NOT_UNDERSTOOD),
-    *SWITCHPORT,
+    *(rule for rule in SWITCHPORT if not rule.says.startswith("channel-group")),
     *pass_over(
         "port", "description", "no description", "no speed", "mtu", "no mtu", "duplex", "load-interval",
         "lacp", "lldp", "no lldp", "cdp", "no cdp", "flowcontrol", "ip address", "no ip", "storm-control",

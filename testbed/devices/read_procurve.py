@@ -13,7 +13,7 @@ from testbed.devices.command_rules import NOT_UNDERSTOOD, Commands, Rule, Sectio
 from testbed.devices.read_lines import LineError, PortLines, SwitchLines, UnclearLineError, vlans_of
 from testbed.devices.stp_keywords import add_instance, number_of
 from testbed.devices.stp_settings import ANY
-from testbed.devices.switchport_rules import pass_over, remove_vlans, stop_stp
+from testbed.devices.switchport_rules import pass_over, stop_stp
 from testbed.devices.vlan_set import VlanSet
 
 _PORT = re.compile(r"(?:(\d+)/)?(trk|dyn|[a-z]?)(\d+)", re.IGNORECASE)
@@ -71,6 +71,14 @@ def _tag(section: Section, names: list[str]) -> None:
 def _leave(section: Section, names: list[str]) -> None:
     for port in _ports(section, names):
         _put(port, port.untagged - section.vlans, port.tagged - section.vlans)
+
+
+def _remove(section: Section, vlans: VlanSet) -> None:
+    """VLANs are not there any more; ports that were untagged in them return to VLAN 1."""
+    section.switch.vlans -= vlans
+    for port in section.switch.ports.values():
+        untagged = port.untagged - vlans
+        _put(port, untagged or (VlanSet.from_ids({1}) if port.untagged else untagged), port.tagged - vlans)
 
 
 def _join(section: Section, names: list[str], trunk: str, rest: object = ()) -> None:
@@ -171,7 +179,7 @@ _RULES = (
     Rule("switch", "no spanning-tree", stop_stp),
     Rule("switch", "spanning-tree REST", _set_tree),
     Rule("switch", "no spanning-tree REST", NOT_UNDERSTOOD),
-    Rule("switch", "no vlan VLANS", remove_vlans),
+    Rule("switch", "no vlan VLANS", _remove),
     Rule("switch", "static-mac REST", NOT_UNDERSTOOD),
     Rule("switch", "mirror-port REST", NOT_UNDERSTOOD),
     Rule("switch", "gvrp", NOT_UNDERSTOOD),

@@ -228,6 +228,63 @@ def test_a_folder_of_several_makers():
     assert not found.network.unclear
 
 
+LAGS = {
+    "arista-eos": """! device: s1 (DCS-7050, EOS-4.28.1F)
+vlan 10
+interface Ethernet1
+   channel-group 1 mode active
+interface Port-Channel1
+   switchport access vlan 10
+""",
+    "cisco-nxos": """!Command: show running-config
+system default switchport
+vlan 10
+interface Ethernet1/1
+  channel-group 1 mode active
+interface port-channel1
+  switchport access vlan 10
+""",
+    "junos": """set interfaces ge-0/0/1 ether-options 802.3ad ae1
+set interfaces ae1 unit 0 family ethernet-switching vlan members v10
+set vlans v10 vlan-id 10
+set protocols rstp interface ae1
+""",
+}
+
+
+@pytest.mark.parametrize("dialect", LAGS)
+def test_a_port_channel_is_read_with_ports_that_say_only_that(dialect):
+    bridge = _read(dialect, LAGS[dialect])
+    ((port, channel),) = bridge.channels.items()
+    assert port == ONLY_READ[dialect].ports.replace("{0}", "{}").format(1)
+    assert _shown(bridge, channel) == (10, "10", "")
+    assert bridge.reading.unclear == ()
+    assert bridge.reading.down == {}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "line", "ports"),
+    [
+        ("arista-eos", "Port-Channel1-2", ["Port-Channel1", "Port-Channel2"]),
+        ("arista-eos", "Ethernet3/1-2,5", ["Ethernet3/1", "Ethernet3/2", "Ethernet5"]),
+        ("cisco-nxos", "port-channel10", ["port-channel10"]),
+        ("cisco-nxos", "Ethernet1/1-1/2", ["Ethernet1/1", "Ethernet1/2"]),
+        ("arista-eos", "Ethernet3/1-4/8", []),
+        ("arista-eos", "Ethernet4-1", []),
+    ],
+)
+def test_a_list_of_ports_is_all_of_them_or_refused(dialect, line, ports):
+    bridge, problems = ONLY_READ[dialect].read("s1", {"s1.txt": f"interface {line}\n  switchport mode trunk\n"})
+    assert list(bridge.ports) == ports
+    assert any("is not a range of ports" in str(problem) for problem in problems) == (not ports)
+
+
+def test_a_procurve_vlan_that_is_removed_leaves_its_ports():
+    lines = "vlan 10\n   untagged 1\n   tagged 2\n   exit\nno vlan 10\n"
+    bridge, _ = ONLY_READ["procurve"].read("s1", {"s1.txt": lines})
+    assert [_shown(bridge, port) for port in ("1", "2")] == [(1, "1", ""), (1, "1", "")]
+
+
 def test_netplan_gets_a_sentence():
     with pytest.raises(InputError, match="cannot say which VLANs"):
         recognise_dialect({"s1.yaml": "network:\n  version: 2\n"})
