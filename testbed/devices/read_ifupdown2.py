@@ -193,7 +193,7 @@ def _expand(word: str) -> list[str]:
     numbers = range(int(first), int(last) + 1)
     if len(numbers) > scaled_limit(SWITCH_PORTS):
         return []
-    endings = (_expand(f"x{after}") or [f"x{after}"]) if "[" in after else [f"x{after}"]
+    endings = _expand(f"x{after}") if "[" in after else [f"x{after}"]
     return [f"{before}{number}{ending[1:]}" for number in numbers for ending in endings]
 
 

@@ -22,8 +22,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "/interface bridge": {
         **dict.fromkeys(
             (
-                "name", "vlan-filtering", "protocol-mode", "disabled", "pvid", "frame-types", "priority", "admin-mac",
-                "region-name", "region-revision", "port-cost-mode",
+                "name", "vlan-filtering", "protocol-mode", "disabled", "priority", "admin-mac", "region-name",
+                "region-revision", "port-cost-mode",
             ),
             "read",
         ),
@@ -31,6 +31,7 @@ SETTINGS: dict[str, dict[str, str]] = {
             (
                 "auto-mac", "comment", "mtu", "arp", "ageing-time", "igmp-snooping", "fast-forward", "forward-delay",
                 "max-message-age", "transmit-hold-count", "ingress-filtering", "dhcp-snooping", "max-learned-entries",
+                "pvid", "frame-types",  # of the switch's own port
             ),
             "passed over",
         ),
@@ -160,6 +161,8 @@ def _bridge(name: str, own: str, bridge: Mapping[str, str], said: _MikrotikSetti
     }
     fdb = {}
     for row in said.list_rows("/interface bridge host"):
+        if row.said.get("bridge", own) != own:
+            continue
         try:
             fdb[vlan_of(row.said.get("vid", "1")), mac_of(row.said.get("mac-address", ""))] = row.said.get(
                 "interface", ""

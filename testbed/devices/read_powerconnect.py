@@ -51,11 +51,13 @@ def _numbers(first: str, last: str, text: str) -> range:
     """Those of a range of ports.
 
     Raises:
-        LineError: no switch has so many.
+        LineError: no switch has so many, or they run backwards.
     """
     most = scaled_limit(SWITCH_PORTS)
     if max(len(first), len(last)) > len(str(most)) or int(last) - int(first) >= most:
         raise LineError(too_much(f'"{text}" are more ports than can be read', most, "ports of a switch"))
+    if int(first) > int(last):
+        raise LineError(f'"{text}" runs backwards, from {first} to {last}; the lower number stands first')
     return range(int(first), int(last) + 1)
 
 

@@ -73,6 +73,13 @@ def test_patterns_and_several_lines_of_ports(ports, names):
     assert _unclear(bridge) == []
 
 
+@pytest.mark.parametrize("ports", ["swp4-1", "swp[4-1]", "swp[1-2]s[3-0]", "swp[1-2]s[0,2]"])
+def test_a_pattern_that_is_no_range_is_told(ports):
+    bridge = _read(BRIDGE.format(f"glob {ports}"))
+    assert list(bridge.ports) == []
+    assert [f'"glob {ports}" is no range' in sentence for sentence in _unclear(bridge)] == [True]
+
+
 def test_a_bond_is_a_port_and_its_parts_are_not():
     bridge = _read("iface bond0\n  bond-slaves e1 e2\n  bridge-vids 7\n" + BRIDGE.format("bond0 e3"))
     assert _shown(bridge) == {"bond0": (1, "1", "7"), "e3": (1, "1", "")}

@@ -99,6 +99,8 @@ POWERCONNECT_FAULTS = [
     ("0200.0000.0002", "0200.0000.0001", "VLAN 10 has an entry of 02:00:00:00:00:01 already"),
     ("0200.0000.0002", "0200.0000.00", "\"0200.0000.00\" is not a MAC address"),
     ("interface ethernet 1/g3", "interface ethernet Gi3", "\"gi3\" is not the name of a port"),
+    ("interface ethernet 1/g3", "interface range ethernet 1/g4-1/g3", "\"1/g4-1/g3\" runs backwards, from 4 to 3"),
+    ("interface ethernet 1/g3", "interface range ethernet 1/g(4-3)", "\"1/g(4-3)\" runs backwards, from 4 to 3"),
     ("interface ethernet 1/g3", "interface port-channel x", "\"x\" is not the number of a port channel"),
     ("exit\n!\ninterface ethernet 1/g3", "--More-- or (q)uit\nexit\n!\ninterface ethernet 1/g3", "the terminal"),
 ]  # fmt: skip
