@@ -1,11 +1,10 @@
 """Each rule of the readers' tables is entered by a sample: one that is read changes what is read, others are told so.
 
-In the readers of docs/constructs.md whose rules are carried out one by one, and in those of settings by name.
+In the readers of docs/constructs.md whose rules are carried out one by one.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,9 @@ from testbed.devices import read_junos
 from testbed.devices.bridge import Bridge
 from testbed.devices.command_rules import NOT_UNDERSTOOD, PASSED_OVER, Commands
 from testbed.devices.read_eos import EOS
-from testbed.devices.read_mikrotik import SETTINGS, read_mikrotik
 from testbed.devices.read_nxos import NXOS
-from testbed.devices.read_openwrt import OPTIONS, read_openwrt
 from testbed.devices.read_procurve import PROCURVE
+from tests.readings import strip_origins
 
 Outcomes = Mapping[Any, Any]  # rule → what it does, a function or what becomes of its lines
 _SWITCHED = """
@@ -204,13 +202,6 @@ def _change(monkeypatch: pytest.MonkeyPatch, dialect: str, rule: Any, does: Call
     monkeypatch.setitem(COMMANDS, dialect, replace(commands, rules=changed))
 
 
-def _seen(found: tuple[Bridge, list[Problem]]) -> tuple[Any, ...]:
-    """What is read, without the lines it came from."""
-    bridge, problems = found
-    said = bridge.reading
-    return bridge, problems, said.down, said.unclear, said.silent, said.spanning_tree
-
-
 @pytest.mark.parametrize("dialect", SAMPLES)
 def test_the_samples_are_understood_whole(dialect):
     for text in SAMPLES[dialect]:
@@ -220,10 +211,10 @@ def test_the_samples_are_understood_whole(dialect):
 
 
 @pytest.mark.parametrize(("dialect", "rule"), _rules("read"))
-def test_a_rule_that_is_read_changes_what_is_read(dialect, rule, monkeypatch):
-    before = [_seen(_read(dialect, text)) for text in SAMPLES[dialect]]
+def test_a_rule_that_is_read_changes_strip_origins(dialect, rule, monkeypatch):
+    before = [strip_origins(_read(dialect, text)) for text in SAMPLES[dialect]]
     _change(monkeypatch, dialect, rule, lambda *given: None)
-    assert [_seen(_read(dialect, text)) for text in SAMPLES[dialect]] != before
+    assert [strip_origins(_read(dialect, text)) for text in SAMPLES[dialect]] != before
 
 
 @pytest.mark.parametrize(("dialect", "rule"), _rules(PASSED_OVER, NOT_UNDERSTOOD))
@@ -236,91 +227,3 @@ def test_a_rule_that_is_not_read_is_reached_by_its_line(dialect, rule, monkeypat
     _change(monkeypatch, dialect, rule, lambda *given: reached.append(1))
     _read(dialect, text)
     assert reached == [1]
-
-
-MIKROTIK = """/interface bridge
-add name=br protocol-mode=mstp vlan-filtering=yes priority=0x1000 admin-mac=02:00:00:00:00:09 region-name=x \\
-    region-revision=1 port-cost-mode=short
-add name=old disabled=yes
-/interface bridge port
-add bridge=br interface=ether1 pvid=10 path-cost=7 priority=0x10 edge=yes bpdu-guard=yes restricted-role=yes
-add bridge=br interface=ether2 frame-types=admit-only-vlan-tagged internal-path-cost=9 ingress-filtering=no learn=no
-add bridge=br interface=ether3 unknown-unicast-flood=no unknown-multicast-flood=no broadcast-flood=no
-add bridge=br interface=ether4 disabled=yes
-add bridge=br interface=uplink
-add bridge=br interface=bond1
-add bridge=br interface=bond2
-/interface bridge vlan
-add bridge=br tagged=ether2 untagged=ether3 vlan-ids=20
-add bridge=br tagged=ether2 vlan-ids=30 disabled=yes
-/interface bridge host
-add bridge=br interface=ether1 mac-address=02:00:00:00:00:01 vid=10
-add bridge=br interface=ether1 mac-address=02:00:00:00:00:02 vid=10 disabled=yes
-add bridge=old interface=ether1 mac-address=02:00:00:00:00:03 vid=10
-/interface bonding
-add name=bond1 slaves=ether6,ether7
-add name=bond2 slaves=ether8,ether9 disabled=yes
-/interface ethernet
-set [ find default-name=ether5 ] name=uplink disabled=yes
-"""
-OPENWRT = """config device
-	option name 'br-lan'
-	option type 'bridge'
-	option vlan_filtering '0'
-	option stp '1'
-	list ports 'lan1'
-	list ports 'lan2'
-
-config device
-	option name 'lan2'
-	option enabled '0'
-
-config bridge-vlan
-	option device 'br-lan'
-	option vlan '10'
-	list ports 'lan1:u*'
-"""
-# Of each dialect: its settings by section, a sample of all that are read, and what reads it.
-BY_NAME = {
-    "mikrotik": (SETTINGS, MIKROTIK, read_mikrotik),
-    "openwrt": (OPTIONS, OPENWRT, read_openwrt),
-}
-
-
-def _drop(text: str, section: str, key: str) -> str:
-    """The text without a setting of a section."""
-    kept, here = [], ""
-    for line in text.splitlines():
-        here = line.removeprefix("config ") if line.startswith(("/", "config ")) else here
-        if here != section:
-            kept.append(line)
-        elif not re.match(rf"\t(option|list) {key} ", line):
-            kept.append(re.sub(rf"(?<=\s){key}=\S+", "", line))
-    return "\n".join(kept) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("dialect", "section", "key"),
-    [
-        (dialect, section, key)
-        for dialect, (sections, _, _) in BY_NAME.items()
-        for section, settings in sections.items()
-        for key, outcome in settings.items()
-        if outcome == "read" and key != "ifname"  # the older word for ports
-    ],
-)
-def test_a_setting_that_is_read_changes_what_is_read(dialect, section, key):
-    _, text, read = BY_NAME[dialect]
-    bridge, problems = read("s1", {"s1.txt": text})
-    assert problems == []
-    assert bridge.reading.unclear == ()
-    assert _seen(read("s1", {"s1.txt": _drop(text, section, key)})) != _seen((bridge, problems))
-
-
-def test_the_older_word_for_ports_of_openwrt_is_read():
-    text = "config device\n\toption name 'br'\n\toption type 'bridge'\n\toption ifname 'lan1 lan2'\n"
-    assert list(read_openwrt("s1", {"s1.txt": text})[0].ports) == ["lan1", "lan2"]
-
-
-def test_an_entry_of_another_bridge_of_mikrotik_is_not_taken():
-    assert {mac[-1] for _, mac in read_mikrotik("s1", {"s1.txt": MIKROTIK})[0].fdb} == {"1"}
