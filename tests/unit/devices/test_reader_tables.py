@@ -211,7 +211,7 @@ def test_the_samples_are_understood_whole(dialect):
 
 
 @pytest.mark.parametrize(("dialect", "rule"), _rules("read"))
-def test_a_rule_that_is_read_changes_strip_origins(dialect, rule, monkeypatch):
+def test_a_rule_that_is_read_changes_what_is_read(dialect, rule, monkeypatch):
     before = [strip_origins(_read(dialect, text)) for text in SAMPLES[dialect]]
     _change(monkeypatch, dialect, rule, lambda *given: None)
     assert [strip_origins(_read(dialect, text)) for text in SAMPLES[dialect]] != before
