@@ -26,7 +26,7 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
             assert " 0% packet loss" in ring.host("h1").run(["ping", "-c", "1", "h3"]).stdout
 
         def test_it_is_gone():
-            assert seen[0] not in {open_vswitch.init for lab in labs()}
+            assert seen[0] not in {lab.init for lab in labs()}
 
         def test_that_fails(lab):
             ring = lab("ring4", SETTINGS)
@@ -34,7 +34,7 @@ def test_a_lab_stands_while_its_test_runs_and_ends_with_it(untouched, pytester, 
             assert ring.host("h1").run(["sh", "-c", "exit 3"]).exit_code == 0
 
         def test_that_is_gone_as_well():
-            assert seen[1] not in {open_vswitch.init for lab in labs()}
+            assert seen[1] not in {lab.init for lab in labs()}
 
         def test_a_scenario_that_is_none(lab):
             lab("rnig4")
@@ -53,7 +53,7 @@ def test_what_the_machine_lacks_skips_or_fails_with_the_reason(pytester, monkeyp
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(
         """
-        from testbed.experiments.run import open_vswitch
+        from testbed.experiments.run import open_vswitch as lab
         from testbed.base.errors import CapabilityError
 
         def lacking(scenario):
