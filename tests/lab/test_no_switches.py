@@ -38,4 +38,4 @@ def test_modelled_switches_run_without_open_vswitch_and_mininet(run_without, unt
     assert {sample["metric"] for sample in json.loads(done.stdout)["samples"]} >= {"rtt_mean", "goodput"}
     refused = run_without("run", "ring4")
     assert refused.returncode == 2
-    assert "no lab of Open vSwitch can be built; one of modelled switches can: --engine realtime" in refused.stderr
+    assert "no lab of Open vSwitch can be built; one of modelled switches can (engine: realtime)" in refused.stderr

@@ -219,7 +219,7 @@ def test_missing_tools_are_named_with_consequence_and_remedy(monkeypatch):
     text = str(caught.value)
     assert (
         "open vswitch: missing: ovs-vswitchd, ovsdb-server, ovs-vsctl, ovs-ofctl, ethtool: no lab of Open vSwitch can "
-        "be built; one of modelled switches can: --engine realtime; run `make" in text
+        "be built; one of modelled switches can (engine: realtime); run `make" in text
     )
     assert "iperf3: missing: iperf3: iperf3 loads cannot run" in text
     assert caught.value.exit_code == 2
