@@ -122,7 +122,7 @@ def _dialects(configurations: Mapping[str, str], dialect: str | None) -> dict[st
     own: dict[str, dict[str, str]] = {name: {} for name in names}
     for file, text in configurations.items():
         path = PurePosixPath(file)
-        for name in (path.parts[0], path.stem):
+        for name in (*path.parts[:1], path.stem):
             if name in own:
                 own[name][file] = text
     found, problems = {}, []

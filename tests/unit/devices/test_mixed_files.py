@@ -40,3 +40,8 @@ def test_a_file_of_two_switches_is_told_and_not_read():
     files = {"s1.txt": text, "cabling.csv": "switch,port,peer,peer_port\ns1,Gi1/0/1,h1,\n"}
     with pytest.raises(InputError, match="names the switch s2, and a line above s1"):
         read_network(files)
+
+
+def test_a_file_that_is_named_by_a_dot_gets_a_sentence():
+    with pytest.raises(InputError):
+        read_network({"s4.txt": "interface range ethernet g", "cabling.csv": "", ".": ""})
