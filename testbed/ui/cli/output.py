@@ -280,6 +280,7 @@ class _StatusLine:
         return line
 
 
+_SPINNER = 2  # columns, with the space behind it
 # What moves at the bottom of the terminal at present.
 _moving: list[Live | Status] = []
 
@@ -324,7 +325,9 @@ def show_progress(text: str) -> Iterator[None]:
     if messages.is_terminal:
         from rich.text import Text
 
-        with _show_live(messages.status(Text(escape_line(text)))):
+        line = Text(escape_line(text))
+        line.truncate(max(messages.width - _SPINNER, 1), overflow="ellipsis")  # a second line could begin as ours do
+        with _show_live(messages.status(line)):
             yield
     else:
         yield
