@@ -52,7 +52,7 @@ def heed_notification(rates: DcqcnRates, flow: int, now: int) -> None:
 
 
 @jit_inner
-def count_time(rates: DcqcnRates, flow: int, now: int) -> None:
+def increase_by_timer(rates: DcqcnRates, flow: int, now: int) -> None:
     """The timer has run out: a step up."""
     rates.times[flow] += 1
     rates.deadline[flow] = now + rates.timer

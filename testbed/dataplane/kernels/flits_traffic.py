@@ -40,14 +40,19 @@ class InFlight(Protocol):
         """(Q,) the host it goes to."""
 
 
+@jit_inner
+def mix_bits(bits: np.uint64) -> np.uint64:
+    """64 bits of which each depends on all that are given (the finalizer of SplitMix64)."""
+    bits = (bits ^ (bits >> _30)) * _FIRST
+    bits = (bits ^ (bits >> _27)) * _SECOND
+    return bits ^ (bits >> _31)
+
+
 @jit
 def draw(random: Randoms, host: int) -> np.uint64:
     """The next 64 random bits of a host (SplitMix64; Steele, Lea, Flood 2014)."""
     random[host] += _STEP
-    bits: np.uint64 = random[host]
-    bits = (bits ^ (bits >> _30)) * _FIRST
-    bits = (bits ^ (bits >> _27)) * _SECOND
-    return bits ^ (bits >> _31)
+    return mix_bits(random[host])
 
 
 @jit

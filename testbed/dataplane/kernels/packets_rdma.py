@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.base.jit import jit_inner
-from testbed.dataplane.kernels.dcqcn import count_frame, count_time, heed_notification
+from testbed.dataplane.kernels.dcqcn import count_frame, heed_notification, increase_by_timer
 from testbed.dataplane.kernels.events import NEVER, pop, push
-from testbed.dataplane.kernels.flits_traffic import draw, lay_path
+from testbed.dataplane.kernels.flits_traffic import draw, lay_path, mix_bits
 from testbed.dataplane.kernels.packets_state import FREE, MADE, MARKED, NOTIFIED, PacketFabric, PacketRdma, PacketState
 
 # Events of the heap, each of a host or a flow; what happens is `which * KINDS + kind`.
@@ -25,8 +25,6 @@ BY_PATH, BY_FLOW, RANDOM, ROUND_ROBIN, LEAST_QUEUE = range(5)
 
 _11 = np.uint64(11)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @jit_inner
@@ -46,7 +44,7 @@ def handle_event(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, now
         if rates.ticking[which]:
             return -1
     elif rates.deadline[which] <= now:
-        count_time(rates, which, now)
+        increase_by_timer(rates, which, now)
     rates.ticking[which] = rates.limited[which] and state.made[which] < rdma.size[which]
     if rates.ticking[which]:
         push(state.heap, rates.deadline[which], which * KINDS + TICKS)
@@ -109,12 +107,8 @@ def _queue_of(fabric: PacketFabric, state: PacketState, rdma: PacketRdma, channe
 
 @jit_inner
 def _hash(flow: int, switch: int) -> np.uint64:
-    """SplitMix64 of a flow's number and a switch, in place of a hash of addresses and ports."""
-    bits: np.uint64 = np.uint64(flow) * _SECOND ^ np.uint64(switch) * _STEP
-    bits += _STEP
-    bits = (bits ^ (bits >> _30)) * _FIRST
-    bits = (bits ^ (bits >> _27)) * _SECOND
-    return bits ^ (bits >> _31)
+    """Bits of a flow's number and a switch, in place of a hash of addresses and ports."""
+    return mix_bits(mix_bits(np.uint64(flow) * _STEP + _STEP) ^ np.uint64(switch))
 
 
 @jit_inner

@@ -96,6 +96,13 @@ def parse_dcqcn(texts: list[str], problems: list[Problem]) -> Dcqcn:
     return dataclasses.replace(Dcqcn(), **{**values, **whole})  # type: ignore[arg-type]  # whole numbers where they are
 
 
+def seed_problems(seed: int) -> list[Problem]:
+    """What is wrong with a seed."""
+    if 0 <= seed < 1 << 32:
+        return []
+    return [Problem(argument("seed"), f"should be from 0 to {(1 << 32) - 1:,}, not {seed:,}")]
+
+
 def flow_problems(settings: FlowSettings) -> list[Problem]:
     """Everything that is wrong with what is asked, whatever the fabric."""
     found: list[Problem] = []

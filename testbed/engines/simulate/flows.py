@@ -85,18 +85,21 @@ class FlowResult:
         return found
 
 
+def has_percentile(count: int, percent: float) -> bool:
+    """Whether so many values have a percentile of their own, with at least one value above it."""
+    return count * (100 - percent) >= 100
+
+
 def draw_flows(network: PacketNetwork, settings: FlowSettings, seed: int) -> Flows:
     """Draw what hosts send: at a load by a Poisson process of each host, else one flow of each pair of the pattern.
 
     Raises:
         InputError: there would be none, or too many.
     """
-    sizes, hosts = find_sizes(settings.sizes), network.topology.host_count
-    goals = _goals(network, settings)
-    senders = [host for host in range(hosts) if goals[host]]
+    sizes, goals = find_sizes(settings.sizes), _goals(network, settings)
+    senders = sorted(goals)
     if settings.load is None:
-        uniform = settings.switches.pattern == UNIFORM
-        begins: dict[int, Floats] = {host: np.zeros(1 if uniform else len(goals[host])) for host in senders}
+        begins: dict[int, Floats] = {host: np.zeros(max(len(goals[host]), 1)) for host in senders}
     else:
         quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
         frames = float(np.ceil(sizes.draw(quantiles) / settings.payload).mean())
@@ -121,20 +124,21 @@ def draw_flows(network: PacketNetwork, settings: FlowSettings, seed: int) -> Flo
         raise InputError.one(argument("sizes"), f"give {frames_in_all:,} frames, too many to simulate; ask for less")
     return Flows(
         source=source,
-        goal=np.concatenate([_choose(goals[host], len(begins[host]), seed, host, settings) for host in senders]),
+        goal=np.concatenate(
+            [_choose(network, settings, host, goals[host], len(begins[host]), seed) for host in senders]
+        ),
         size=size,
         begin=np.concatenate([begins[host] for host in senders]).astype(np.int64),
     )
 
 
-def _goals(network: PacketNetwork, settings: FlowSettings) -> list[list[int]]:
-    """For each host the hosts that it sends to."""
-    hosts = network.topology.host_count
+def _goals(network: PacketNetwork, settings: FlowSettings) -> dict[int, list[int]]:
+    """The hosts that each host which sends sends to; none where a destination is drawn from all others."""
     if settings.switches.pattern == UNIFORM:
-        return [[other for other in range(hosts) if other != host] for host in range(hosts)]
-    goals: list[list[int]] = [[] for _ in range(hosts)]
+        return {host: [] for host in range(network.topology.host_count)}
+    goals: dict[int, list[int]] = {}
     for source, goal in pairs_of(settings.switches.pattern, network.topology, network.pattern_seed):
-        goals[source].append(goal)
+        goals.setdefault(source, []).append(goal)
     return goals
 
 
@@ -154,12 +158,15 @@ def _arrivals(seed: int, host: int, mean: float, end: float) -> Floats:
         count *= 2
 
 
-def _choose(goals: list[int], count: int, seed: int, host: int, settings: FlowSettings) -> Longs:
+def _choose(
+    network: PacketNetwork, settings: FlowSettings, host: int, goals: list[int], count: int, seed: int
+) -> Longs:
     """Where the flows of a host go: to each of its goals, or to one that is drawn for each flow."""
-    if settings.load is None and settings.switches.pattern != UNIFORM:
+    if goals and settings.load is None:
         return np.array(goals, dtype=np.int64)
-    drawn = (_uniform(seed, 2 * host + 1, count) * len(goals)).astype(np.int64)
-    return np.array(goals, dtype=np.int64)[drawn]
+    others = len(goals) or network.topology.host_count - 1
+    drawn = (_uniform(seed, 2 * host + 1, count) * others).astype(np.int64)
+    return np.array(goals, dtype=np.int64)[drawn] if goals else drawn + (drawn >= host)
 
 
 def begin_flows(

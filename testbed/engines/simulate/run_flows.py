@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
@@ -13,22 +12,19 @@ import numpy as np
 
 from testbed.base.errors import InputError
 from testbed.base.files import write_whole
-from testbed.base.model import Bools, Sample
-from testbed.base.units import format_eta
+from testbed.base.model import Bools, Floats, Sample
 from testbed.base.untrusted_text import csv_text
 from testbed.engines.simulate.detail_levels import packet_network
 from testbed.engines.simulate.flit_settings import UNIFORM, pattern_problems
-from testbed.engines.simulate.flow_settings import FlowSettings, flow_problems
+from testbed.engines.simulate.flow_settings import FlowSettings, flow_problems, seed_problems
 from testbed.engines.simulate.flow_sizes import find_sizes
-from testbed.engines.simulate.flows import FlowResult, choice_problems, memory_problems, simulate_flows
+from testbed.engines.simulate.flows import FlowResult, choice_problems, has_percentile, memory_problems, simulate_flows
 from testbed.engines.simulate.packet_settings import fabric_problems
-from testbed.engines.simulate.result_folder import environment
 from testbed.engines.simulate.run_points import bundle_problems
+from testbed.engines.simulate.single_run import store_run, tell_share
 from testbed.planning import Plan
-from testbed.planning.proof import deadlock_word
 from testbed.planning.speeds import alike_problems
-from testbed.results import SIMULATION, ResultFolder
-from testbed.results.store import LoadEntry, dated_folder
+from testbed.results.store import dated_folder
 
 FLOWS = "flows.csv"
 SCHEMA_VERSION = 1
@@ -36,7 +32,6 @@ COLUMNS = ("source", "destination", "bytes", "begin_seconds", "seconds", "second
 # Upper ends of the sizes that flows are told apart by, in bytes.
 SIZES = (10_000, 100_000, 1_000_000, None)
 PERCENTILES = (50, 95, 99)
-_SAY_EVERY = 2.0  # s
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +41,10 @@ class SizeClass:
     at_least: int  # bytes, those above this
     at_most: int | None  # bytes; None = the largest
     flows: int  # that arrived
-    # of their completion times as multiples of those on idle links, by percentile; None without flows
-    slowdown: dict[str, float] | None
-    seconds: dict[str, float] | None  # of the times themselves
+    # of their completion times as multiples of those on idle links, by percentile; of one that so few flows do not
+    # have (the 99th of fewer than 100) None, and None without flows
+    slowdown: dict[str, float | None] | None
+    seconds: dict[str, float | None] | None  # of the times themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +75,8 @@ class FlowOutcome:
             above,
             most,
             int(done.sum()),
-            {f"p{one}": float(np.percentile(slowdown, one)) for one in PERCENTILES},
-            {f"p{one}": float(np.percentile(times, one)) for one in PERCENTILES},
+            _percentiles(slowdown),
+            _percentiles(times),
         )
 
     def as_object(self) -> dict[str, object]:
@@ -113,6 +109,13 @@ class FlowOutcome:
         }
 
 
+def _percentiles(values: Floats) -> dict[str, float | None]:
+    return {
+        f"p{one}": float(np.percentile(values, one)) if has_percentile(len(values), one) else None
+        for one in PERCENTILES
+    }
+
+
 def simulate_flows_of_plan(
     plan: Plan, settings: FlowSettings, seed: int, results: Path, progress: Callable[[str], None]
 ) -> FlowOutcome:
@@ -127,7 +130,7 @@ def simulate_flows_of_plan(
     if problems:
         raise InputError(problems)
     switches, links = settings.switches, plan.scenario.links
-    problems = [*bundle_problems(plan), *flow_problems(settings)]
+    problems = [*bundle_problems(plan), *flow_problems(settings), *seed_problems(seed)]
     problems += pattern_problems(switches.pattern, plan.topology, plan.scenario.lab.seed)
     if not problems:
         problems = fabric_problems(switches, plan.routes, links.rate, links.edge_rate)
@@ -138,17 +141,7 @@ def simulate_flows_of_plan(
     if problems:
         raise InputError(problems)
     progress("loading the simulator; compiling it, the first time, takes half a minute")
-    said = started = time.monotonic()
-
-    def say(done: int, total: int) -> bool:
-        nonlocal said
-        now = time.monotonic()
-        if done and now - said > _SAY_EVERY:
-            said = now
-            progress(f"{done / total:.0%} of {total:,} frames, {format_eta((now - started) * (total - done) / done)}")
-        return False
-
-    result = simulate_flows(network, settings, seed, say)
+    result = simulate_flows(network, settings, seed, tell_share(progress, "frames"))
     assert result is not None  # nobody gives up
     outcome = FlowOutcome(plan, settings, result, dated_folder(results, f"flows-{plan.scenario.name}", "."))
     write_whole(outcome.folder / FLOWS, _flows_csv(outcome).encode())
@@ -176,24 +169,16 @@ def _store(outcome: FlowOutcome) -> None:
             samples += [
                 Sample("slowdown", value, "ratio", {**labels, "bytes": size, "percentile": name})
                 for name, value in (one.slowdown or {}).items()
+                if value is not None
             ]
         samples += [
             Sample("link_use", use, "ratio", {**labels, "channel": plan.topology.channel_name(channel)})
             for channel, use in enumerate(result.channel_use.tolist())
         ]
-    failed = result.cycle and plan.scenario.expect != "deadlock"
-    word = deadlock_word(plan.scenario)
-    reasons = [f"{word} after {result.end / 1e12:.6f} s: {' → '.join(result.cycle)}"] if result.cycle else []
-    verdict = "fail" if failed else "pass"
-    load: LoadEntry = {
-        "load": "flows", "kind": "flows", "title": describe_traffic(outcome.settings), "verdict": verdict,
-        "reasons": reasons,
-    }  # fmt: skip
-    folder = ResultFolder.open_existing(outcome.folder, plan)
-    folder.write_plan(environment(simulator=dataclasses.asdict(outcome.settings)))
-    folder.write_samples(samples)
-    about = {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION, "flows": outcome.as_object()}
-    folder.write_manifest(verdict, reasons, [load], about)
+    store_run(
+        outcome.folder, plan, "flows", describe_traffic(outcome.settings), dataclasses.asdict(outcome.settings),
+        samples, outcome.as_object(), result.cycle, f"after {result.end / 1e12:.6f} s",
+    )  # fmt: skip
 
 
 def _flows_csv(outcome: FlowOutcome) -> str:

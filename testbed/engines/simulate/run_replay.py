@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,26 +11,22 @@ import numpy as np
 from testbed.base.errors import InputError, Problem
 from testbed.base.files import write_whole
 from testbed.base.model import Floats, Longs, Sample
-from testbed.base.units import format_eta
 from testbed.base.untrusted_text import csv_text
 from testbed.engines.simulate.flit_network import Network
 from testbed.engines.simulate.flit_settings import Settings, settings_problems
 from testbed.engines.simulate.replay import Demand, Replayed, least_clocks, replay
-from testbed.engines.simulate.result_folder import environment
 from testbed.engines.simulate.run_points import bundle_problems
+from testbed.engines.simulate.single_run import store_run, tell_share
 from testbed.engines.simulate.traffic_matrices import WIRE, Recorded
 from testbed.planning import Plan
-from testbed.planning.proof import deadlock_word
 from testbed.planning.speeds import alike_problems
-from testbed.results import SIMULATION, ResultFolder
-from testbed.results.store import LoadEntry, dated_folder
+from testbed.results.store import dated_folder
 
 PAIRS = "pairs.csv"
 SCHEMA_VERSION = 1
 COLUMNS = ("source", "destination", "bytes", "packets", "clocks", "seconds")
 MAX_PAIRS = 1 << 20
 MAX_MESSAGES = 1 << 22  # of a collective
-_SAY_EVERY = 2.0  # s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,17 +112,7 @@ def replay_plan(
         demand = Demand.from_steps(recorded.steps, recorded.carried)
     progress("loading the simulator; compiling it, the first time, takes half a minute")
     least, because = least_clocks(network, demand)
-    said = started = time.monotonic()
-
-    def say(done: int, total: int) -> bool:
-        nonlocal said
-        now = time.monotonic()
-        if done and now - said > _SAY_EVERY:
-            said = now
-            progress(f"{done / total:.0%} of {total:,} packets, {format_eta((now - started) * (total - done) / done)}")
-        return False
-
-    outcome = replay(network, demand, say)
+    outcome = replay(network, demand, tell_share(progress, "packets"))
     assert outcome is not None  # nobody gives up
     folder = dated_folder(results, f"replay-{plan.scenario.name}", ".")
     found = Replay(plan, settings, recorded, demand, outcome, least, because, folder)
@@ -150,18 +135,10 @@ def _store(found: Replay) -> None:
             )
             for channel, flits in enumerate(outcome.channel_flits.tolist())
         ]
-    failed = outcome.cycle and plan.scenario.expect != "deadlock"
-    word = deadlock_word(plan.scenario)
-    reasons = [f"{word} at cycle {outcome.clocks:,}: {' → '.join(outcome.cycle)}"] if outcome.cycle else []
-    verdict = "fail" if failed else "pass"
-    load: LoadEntry = {
-        "load": "replay", "kind": "replay", "title": found.recorded.origin, "verdict": verdict, "reasons": reasons,
-    }  # fmt: skip
-    result = ResultFolder.open_existing(found.folder, plan)
-    result.write_plan(environment(simulator=asdict(found.settings)))
-    result.write_samples(samples)
-    about = {"dilation": 1.0, "engine": "simulate", "kind": SIMULATION, "replay": found.as_object()}
-    result.write_manifest(verdict, reasons, [load], about)
+    store_run(
+        found.folder, plan, "replay", found.recorded.origin, asdict(found.settings), samples, found.as_object(),
+        outcome.cycle, f"at cycle {outcome.clocks:,}",
+    )  # fmt: skip
 
 
 def _pairs_csv(found: Replay) -> str:

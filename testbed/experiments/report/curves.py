@@ -47,6 +47,8 @@ def draw_latency(dots: Sequence[Dot], bound: float | None, title: str, labels: t
 def draw_slowdown(size: Longs, slowdown: Floats, title: str, most: int = 12) -> bytes:
     """Draw completion times of flows by size as SVG: percentiles of groups of about as many flows each.
 
+    A percentile that the groups are too small for is left out.
+
     Args:
         size: (F,) bytes.
         slowdown: (F,) completion time as a multiple of the one on idle links.
@@ -54,7 +56,8 @@ def draw_slowdown(size: Longs, slowdown: Floats, title: str, most: int = 12) -> 
         most: groups.
     """
     order = np.argsort(size, kind="stable")
-    groups = [group for group in np.array_split(order, min(most, max(1, len(order) // 10))) if len(group)]
+    groups = np.array_split(order, min(most, max(1, len(order) // 20)))
+    fewest = min(len(group) for group in groups)
     middle = [float(np.median(size[group])) for group in groups]
     lines = [
         replace(
@@ -62,6 +65,7 @@ def draw_slowdown(size: Longs, slowdown: Floats, title: str, most: int = 12) -> 
             name=name,
         )
         for number, (percent, name) in enumerate(((50, "median"), (95, "95th percentile"), (99, "99th percentile")))
+        if fewest * (100 - percent) >= 100 or percent == 50
     ]  # fmt: skip
     x = Axis("Flow size (bytes)", "log", grid=True)
     y = Axis("Completion time / time on idle links", "log", low=0.9, grid=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
+from testbed.base.errors import InputError, Problem
 from testbed.base.units import format_quantity, format_seconds
 from testbed.ui.cli.app import FORMAT, SCENARIO, SETTINGS, app
+from testbed.ui.cli.deadlock_output import choose_exit_code, print_deadlock
 from testbed.ui.cli.output import Format, plan_scenario, print_json, print_lines, results, steps
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def flows(
 
     Exit code 0 all flows have arrived, 1 deadlock, 3 a declared deadlock did not form.
     """
-    from testbed.engines.simulate.flow_settings import FlowSettings, flow_problems, parse_dcqcn
+    from testbed.engines.simulate.flow_settings import FlowSettings, flow_problems, parse_dcqcn, seed_problems
     from testbed.engines.simulate.packet_settings import PacketSettings
     from testbed.engines.simulate.run_flows import simulate_flows_of_plan
 
@@ -134,7 +135,7 @@ def flows(
         xoff=xoff, xon=xon, shared=shared, delay=delay,
     )  # fmt: skip
     asked = FlowSettings(switches, sizes, share, congestion, k_min, k_max, p_max, parameters, next_hop)  # type: ignore[arg-type]  # likewise
-    problems += flow_problems(asked)
+    problems += [*flow_problems(asked), *seed_problems(seed)]
     if problems:
         raise InputError(problems)
     with steps() as progress:
@@ -148,7 +149,7 @@ def flows(
         )
     else:
         _print(outcome, figure)
-    raise typer.Exit(_exit_code(outcome))
+    raise typer.Exit(choose_exit_code(outcome.plan, outcome.result.cycle))
 
 
 def _parse_load(text: str, problems: list[Problem]) -> float | None:
@@ -161,12 +162,6 @@ def _parse_load(text: str, problems: list[Problem]) -> float | None:
         sentence = f'should be a share such as 0.5, or {_ALL_AT_ONCE}, not "{text}"'
         problems.append(Problem("--load", sentence))
         return None
-
-
-def _exit_code(outcome: FlowOutcome) -> int:
-    if outcome.plan.scenario.expect == "deadlock":
-        return EXIT_PASS if outcome.result.cycle else EXIT_WARNINGS
-    return EXIT_FAIL if outcome.result.cycle else EXIT_PASS
 
 
 def _draw(outcome: FlowOutcome) -> Path | None:
@@ -196,10 +191,7 @@ def _print(outcome: FlowOutcome, figure: Path | None) -> None:
         f"delivered; congestion control: {settings.congestion}, flow control: {settings.switches.flow_control}"
     )
     if result.cycle:
-        declared = outcome.plan.scenario.expect == "deadlock"
-        ring = " waits for ".join((*result.cycle, result.cycle[0]))
-        text = f"deadlock{' as declared' if declared else ''} after {format_seconds(result.end / 1e12)}: {ring}"
-        print_lines(text, "green" if declared else "red")
+        print_deadlock(outcome.plan, result.cycle, f"after {format_seconds(result.end / 1e12)}")
     else:
         print_lines(f"all flows have arrived after {format_seconds(result.end / 1e12)}")
     _print_classes(outcome.classes)
@@ -227,10 +219,14 @@ def _print_classes(classes: Sequence[SizeClass]) -> None:
             table.add_row(
                 "all" if number == len(classes) - 1 else _size_text(one),
                 f"{one.flows:,}",
-                *(f"{one.slowdown[key]:.2f}" for key in ("p50", "p95", "p99")),
-                *(format_seconds(one.seconds[key]) for key in ("p50", "p99")),
+                *(_cell(one.slowdown[key], "{:.2f}".format) for key in ("p50", "p95", "p99")),
+                *(_cell(one.seconds[key], format_seconds) for key in ("p50", "p99")),
             )
     results.print(table)
+
+
+def _cell(value: float | None, written: Callable[[float], str]) -> str:
+    return "–" if value is None else written(value)
 
 
 def _size_text(one: SizeClass) -> str:

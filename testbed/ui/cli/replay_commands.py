@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS, InputError, Problem
+from testbed.base.errors import InputError, Problem
 from testbed.base.units import format_seconds
+from testbed.ui.cli.deadlock_output import choose_exit_code, print_deadlock
 from testbed.ui.cli.output import Format, plan_scenario, print_json, print_lines, steps
 
 if TYPE_CHECKING:
@@ -144,18 +145,12 @@ def run_replay(
         _print(found, figures)
         if cost is not None:
             print_lines(f"LogGOPS model, without a fabric: {max(cost):,} ns; ranks end at {_list_times(cost)}")
-    return _exit_code(found)
+    return choose_exit_code(found.plan, found.outcome.cycle)
 
 
 def _list_times(cost: Sequence[int]) -> str:
     more = f" and {len(cost) - _MAX_RANKS} more" if len(cost) > _MAX_RANKS else ""
     return f"{', '.join(map(str, cost[:_MAX_RANKS]))}{more} ns"
-
-
-def _exit_code(found: Replay) -> int:
-    if found.plan.scenario.expect == "deadlock":
-        return EXIT_PASS if found.outcome.cycle else EXIT_WARNINGS
-    return EXIT_FAIL if found.outcome.cycle else EXIT_PASS
 
 
 def _draw(found: Replay) -> list[Path]:
@@ -195,10 +190,7 @@ def _print(found: Replay, figures: Sequence[Path]) -> None:
         f"packets of up to {demand.carried:,} bytes; {settings.packet} flits a packet, buffers of {settings.buffer}"
     )
     if outcome.cycle:
-        declared = found.plan.scenario.expect == "deadlock"
-        ring = " waits for ".join((*outcome.cycle, outcome.cycle[0]))
-        text = f"deadlock{' as declared' if declared else ''} by cycle {outcome.clocks:,}: {ring}"
-        print_lines(text, "green" if declared else "red")
+        print_deadlock(found.plan, outcome.cycle, f"by cycle {outcome.clocks:,}")
     else:
         times = np.sort(outcome.finished) * found.clock
         print_lines(f"completion time: {outcome.clocks:,} cycles, {format_seconds(outcome.clocks * found.clock)}")

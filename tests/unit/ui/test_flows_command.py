@@ -16,6 +16,7 @@ DEADLOCK = (
     "--congestion", "none",
 )  # fmt: skip
 
+MANY = ("torus4x4", "--sizes", "2kB", "--load", "0.3", "--duration", "1")
 SPRAYED = ("fattree14", "--set", "routing={kind: ecmp}", "--sizes", "10kB", "--load", "once", "--next-hop", "random")
 
 
@@ -71,7 +72,7 @@ def test_a_deadlock_is_as_declared_or_a_failure(flows, tmp_path):
 
 def test_everything_wrong_is_said_at_once_and_nothing_made(flows):
     code, _, said, folders = flows(
-        "ring4", "--load", "all", "--sizes", "websearch", "--dcqcn", "timr=3", "--flow-control", "none", "--seed", "1"
+        "ring4", "--seed", "-1", "--load", "all", "--sizes", "websearch", "--dcqcn", "timr=3", "--flow-control", "none"
     )
     assert code == 2
     assert folders == []
@@ -80,8 +81,20 @@ def test_everything_wrong_is_said_at_once_and_nothing_made(flows):
         '--sizes: should be web_search, hadoop, or a size such as 65536 or 2MB, not "websearch". Did you mean "web_',
         "--dcqcn: should be PARAMETER=NUMBER with one of gain",
         "--flow-control: should be pause or pfc",
+        "--seed: should be from 0 to 4,294,967,295, not -1",
     ):
         assert sentence in said
+
+
+def test_percentiles_of_few_flows_are_left_out(flows):
+    few, many = (
+        json.loads(flows(*words, "--json")[1])["classes"][-1]
+        for words in (("torus4x4", "--sizes", "2kB", "--load", "once"), MANY)
+    )
+    assert (few["flows"], few["slowdown"]["p95"], few["seconds"]["p99"]) == (16, None, None)
+    assert few["slowdown"]["p50"] >= 1
+    assert many["flows"] >= 100
+    assert many["slowdown"]["p99"] >= many["slowdown"]["p95"]
 
 
 def test_pfc_is_asked_for_where_a_plan_has_layers(flows):
