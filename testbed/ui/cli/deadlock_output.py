@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from testbed.base.errors import EXIT_FAIL, EXIT_PASS, EXIT_WARNINGS
-from testbed.planning import Plan
 from testbed.ui.cli.output import print_lines
+
+if TYPE_CHECKING:
+    from testbed.planning import Plan
 
 
 def print_deadlock(plan: Plan, cycle: Sequence[str], when: str) -> None:
